@@ -1,0 +1,161 @@
+"""A rank's log: the first exception that was the rank's own, and where it was raised.
+
+What is a peer's fault and not the rank's own is decided in `consequences.py`. A limit: an exception that the program caught and
+logged looks the same as one that killed it; the process state tells them apart.
+"""
+
+import re
+from collections.abc import Iterator
+
+from pardbg.collectors.parsing.consequences import Standing, judge_exception
+from pardbg.watchdog.model.base import Noun
+from pardbg.watchdog.model.evidence import LogTraceback
+from pardbg.watchdog.model.recording import Frame
+
+LOG_TAIL_BYTES = 8 * 1024 * 1024  # a traceback of a log's first days is not what stopped it now
+_LONGEST_LINE = 2000
+_MOST_FOREIGN_LINES = 50  # other streams' lines in the middle of a traceback
+_LONGEST_EXCEPTION = 500
+
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07")
+_PREFIX = re.compile(
+    r"(?P<stamp>\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?[ ]?)"
+    r"|(?P<stream>\[[\w.-]+:?\d+\]: ?|\[[\w.-]+:[\w.-]+\]: ?|\(\w+ pid=\d+(?:, ip=[\w.:]+)?\) ?|\d{1,6}: (?=[^ ]| {2}))"
+)
+_RANK = re.compile(r"\[rank(\d{1,7})\]:", re.IGNORECASE)
+_START = re.compile(r"(?P<label>[ |+]*(?:traceback *: |Original )?)Traceback \(most recent call last\):\s*$")
+_FRAME = re.compile(r'\s+File "(?P<file>[^"]*)", line (?P<line>\d{1,9})(?:, in (?P<name>.+))?$')
+_EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]*(?:<locals>\.\w+)*)(?:: ?.*)?$")
+_SURE_TYPE = re.compile(r"(?:Error|Exception|Exit|Interrupt|Iteration|Warning|Failure|Fault|Timeout|Abort|Group)$")
+_CHAINED = re.compile(r"(?:During handling of the above exception|The above exception was the direct cause)")
+_IGNORED = re.compile(r"Exception ignored in|Error in atexit|Exception in thread QueueFeederThread")
+_REPORTED_RANK = re.compile(r"\s+rank +: (\d{1,7}) \(local_rank: \d+\)")
+_MARKER = re.compile(r"Traceback \(most recent call last\):|^(?:\x1b\[[\d;]*m)*\[rank\d+\]:", re.MULTILINE)
+
+
+class RankTraceback(Noun, frozen=True, kw_only=True):
+    """One rank's own exception; ``rank`` is None where no line says whose it is."""
+
+    rank: int | None
+    traceback: LogTraceback
+
+
+def is_rank_log(text: str) -> bool:
+    """Whether a text shows what only logs of ranks show."""
+    return _MARKER.search(text) is not None
+
+
+def find_ranks(text: str) -> frozenset[int]:
+    """The ranks that sign lines of a log with ``[rankN]:``."""
+    return frozenset(map(int, re.findall(r"^(?:\x1b\[[\d;]*m)*\[rank(\d{1,7})\]:", text, re.MULTILINE)))
+
+
+def parse_rank_log(text: str) -> tuple[RankTraceback, ...]:
+    """Finds the first own exception of every rank, and of every stream of lines without one, in the order they ended.
+
+    Linear in the text. The text need not begin at a line's start, nor be whole.
+    """
+    streams: dict[str, _Stream] = {}
+    for raw in text.splitlines():
+        prefix, line = _split_prefix(raw)
+        streams.setdefault(prefix, _Stream(prefix)).feed(line)
+    return tuple(_first_of_each(list(streams.values())))
+
+
+def _first_of_each(streams: list["_Stream"]) -> Iterator[RankTraceback]:
+    seen: set[int] = set()
+    for stream in streams:
+        for found in stream.close():
+            if found.rank is None or found.rank not in seen:
+                yield found
+            if found.rank is not None:
+                seen.add(found.rank)
+
+
+def _split_prefix(raw: str) -> tuple[str, str]:
+    """Takes off what launchers put before a line; what names the stream is returned, time stamps are not."""
+    line = raw[:_LONGEST_LINE]
+    if "\x1b" in line:
+        line = _ANSI.sub("", line)
+    names = ""
+    while (match := _PREFIX.match(line)) is not None:
+        names += (match["stream"] or "").strip()
+        line = line[match.end() :]
+    return names, line
+
+
+class _Stream:
+    """The lines of one writer: at most one traceback is open at a time."""
+
+    def __init__(self, prefix: str) -> None:
+        rank = _RANK.search(prefix)
+        self._rank = int(rank[1]) if rank else None
+        self._reported_rank: int | None = None
+        self._found: dict[int | None, LogTraceback | None] = {}
+        self._frame: Frame | None = None
+        self._exception = ""
+        self._words_left = 0
+        self._foreign_left = 0
+        self._is_skipped = False
+        self._skip_next = False
+        self._owner: int | None = None
+
+    def feed(self, line: str) -> None:
+        """Takes the next line."""
+        start = _START.search(line) if "Traceback" in line else None
+        if start is not None:
+            self._settle()
+            self._open(start["label"])
+        elif self._foreign_left:
+            self._read_open(line)
+        elif self._words_left:
+            self._words_left -= 1
+            self._exception += "\n" + line
+            self._notice(line)
+        else:
+            self._notice(line)
+
+    def close(self) -> list[RankTraceback]:
+        """Ends the stream; what it found, in order."""
+        self._settle()
+        return [RankTraceback(rank=rank, traceback=found) for rank, found in self._found.items() if found is not None]
+
+    def _open(self, label: str) -> None:
+        self._frame = None
+        self._foreign_left = _MOST_FOREIGN_LINES
+        self._is_skipped, self._skip_next = self._skip_next, False
+        self._owner = self._reported_rank if label.lstrip().startswith("traceback") else self._rank
+
+    def _read_open(self, line: str) -> None:
+        if (frame := _FRAME.match(line)) is not None:
+            name, number = frame["name"] or "<module>", int(frame["line"])
+            self._frame = Frame(name=name.strip(), filename=frame["file"], line=number)
+            self._foreign_left = _MOST_FOREIGN_LINES
+            return
+        text = line.strip() if self._owner != self._rank else line  # torchrun's report indents all of it
+        match = _EXCEPTION.match(text)
+        is_first = self._foreign_left == _MOST_FOREIGN_LINES
+        if match is not None and (_SURE_TYPE.search(match["type"]) or (is_first and self._frame is not None)):
+            self._exception, self._foreign_left, self._words_left = text.rstrip(), 0, 4
+        elif line[:1] not in {" ", ""}:
+            self._foreign_left -= 1
+
+    def _notice(self, line: str) -> None:
+        if "exception" in line and _CHAINED.search(line) and self._exception:
+            self._skip_next = self._is_skipped or judge_exception(self._exception) is not Standing.OWN
+        elif _IGNORED.search(line):
+            self._skip_next = True
+        elif "rank" in line and (reported := _REPORTED_RANK.match(line)) is not None:
+            self._reported_rank = int(reported[1])
+
+    def _settle(self) -> None:
+        """Judges the traceback that has ended."""
+        words, self._exception, self._words_left, self._foreign_left = self._exception, "", 0, 0
+        if not words or self._is_skipped or self._owner in self._found:
+            return
+        standing = judge_exception(words)
+        if standing is Standing.PEER_LOST:
+            self._found[self._owner] = None
+        elif standing is Standing.OWN:
+            where = self._frame.where if self._frame is not None else None
+            self._found[self._owner] = LogTraceback(exception=words.split("\n", 1)[0][:_LONGEST_EXCEPTION], where=where)

@@ -1,0 +1,214 @@
+"""What a file is, by its content, and its meaning through the parser that reads it.
+
+Names only break ties: what a damaged or an empty file was meant to be.
+"""
+
+import re
+from enum import Enum
+
+import msgspec
+
+from pardbg.collectors.parsing import file_names
+from pardbg.collectors.parsing.flight_recorder import parse_flight_recorder
+from pardbg.collectors.parsing.job_file import parse_job
+from pardbg.collectors.parsing.rank_log import LOG_TAIL_BYTES, find_ranks, is_rank_log, parse_rank_log
+from pardbg.collectors.parsing.stacks import parse_stacks
+from pardbg.watchdog.errors import ParseError
+from pardbg.watchdog.model.base import Noun
+from pardbg.watchdog.model.evidence import FlightRecording, Observation
+from pardbg.watchdog.model.names import CollectorName
+
+HEAD_BYTES = 64 * 1024
+_PICKLE_HEADS = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+_JSON_HEAD = re.compile(rb'\s*(?:\{\s*["}]|\[\s*[\{\]])')
+_OBJECTS_HEAD = re.compile(rb'\[\s*\{\s*"')
+_DUMP_WORDS = re.compile(rb'"(?:pg_config|pg_status|profiling_name|comm_lib_version|nccl_comm_state)"')
+_STACK_WORDS = re.compile(rb'"(?:os_thread_id|owns_gil|thread_id)"')
+_STACK_TEXT = re.compile(
+    r"^(?:(?:Current thread|Thread) 0x[0-9a-fA-F]+.*\(most recent call first\):"
+    r'|Thread (?:0x)?[0-9a-fA-F]+ \((?:idle|active)[a-z+]*\)(?:: ".*")?)\s*$',
+    re.MULTILINE,
+)
+
+
+class Content(str, Enum):
+    """What bytes are."""
+
+    FLIGHT_RECORDER = "flight-recorder"
+    STACKS = "stacks"
+    JOB = "job"
+    RANK_LOG = "rank-log"
+    EMPTY_LOG = "empty-log"
+    UNRECOGNISED = "unrecognised"
+
+    @property
+    def source(self) -> CollectorName:
+        """The collector that such content belongs to."""
+        return _SOURCES.get(self, CollectorName.HOST)
+
+
+_SOURCES = {
+    Content.FLIGHT_RECORDER: CollectorName.FLIGHT_RECORDER,
+    Content.STACKS: CollectorName.STACKS,
+    Content.RANK_LOG: CollectorName.RANK_LOG,
+}
+
+
+class Portion(str, Enum):
+    """How much of a file its parser needs."""
+
+    WHOLE = "whole"
+    TAIL = "tail"
+    NOTHING = "nothing"
+
+
+class Found(Noun, frozen=True, kw_only=True):
+    """One observation and the rank that the content itself names."""
+
+    rank: int | None = None
+    observation: Observation
+
+
+class ParsedFile(Noun, frozen=True, kw_only=True):
+    """What one file says. ``signed_by`` are the ranks that sign its lines, where it is a log."""
+
+    content: Content
+    found: tuple[Found, ...] = ()
+    signed_by: frozenset[int] = frozenset()
+
+
+class _Keys(msgspec.Struct):
+    """The keys that tell JSON files apart; their values are skipped unread."""
+
+    entries: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    pg_config: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    pg_status: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    ranks: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    schema: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    frames: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    profiling_name: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+def choose_portion(head: bytes) -> Portion:
+    """Says from the first `HEAD_BYTES` how much of the file is worth reading: binaries nothing, text its end."""
+    if head.startswith(_PICKLE_HEADS) or _JSON_HEAD.match(head):
+        return Portion.WHOLE
+    if b"\0" in head[:4096] or head.startswith((b"PAR1", b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"(\xb5/\xfd")):
+        return Portion.NOTHING
+    return Portion.TAIL
+
+
+def recognise(name: str, data: bytes) -> Content:
+    """Decides what a file's bytes are; ``name`` decides only where the content cannot."""
+    if not data.strip():
+        return guess_by_name(name)
+    if data.startswith(_PICKLE_HEADS):
+        return Content.FLIGHT_RECORDER
+    if _JSON_HEAD.match(data):
+        return _recognise_json(name, data)
+    if choose_portion(data[:HEAD_BYTES]) is Portion.NOTHING:
+        return Content.FLIGHT_RECORDER if file_names.is_dump_name(name) else Content.UNRECOGNISED
+    return _recognise_text(name, data[-LOG_TAIL_BYTES:].decode(errors="replace"))
+
+
+def parse_file(name: str, data: bytes) -> ParsedFile:
+    """Reads one file of any kind that pardbg knows; what it does not know is unrecognised, never an error.
+
+    Raises:
+        ParseError: if it is clearly meant as evidence and cannot be used, in one line.
+    """
+    content = recognise(name, data)
+    if not data.strip():
+        if content in {Content.EMPTY_LOG, Content.UNRECOGNISED}:
+            return ParsedFile(content=content)
+        raise ParseError("the file is empty", remedy="its writer was killed, or the disk was full: dump again")
+    return parse_as(content, data)
+
+
+def parse_as(content: Content, data: bytes) -> ParsedFile:
+    """Reads bytes whose kind is known.
+
+    Raises:
+        ParseError: if they cannot be used.
+    """
+    if content is Content.FLIGHT_RECORDER:
+        return ParsedFile(content=content, found=(Found(observation=FlightRecording(recording=parse_flight_recorder(data))),))
+    if content is Content.STACKS:
+        return ParsedFile(content=content, found=(Found(observation=parse_stacks(data)),))
+    if content is Content.JOB:
+        return ParsedFile(content=content, found=(Found(observation=parse_job(data)),))
+    if content is Content.RANK_LOG:
+        text = data[-LOG_TAIL_BYTES:].decode(errors="replace")
+        found = tuple(Found(rank=item.rank, observation=item.traceback) for item in parse_rank_log(text))
+        return ParsedFile(content=content, found=found, signed_by=find_ranks(text))
+    return ParsedFile(content=content)
+
+
+def guess_by_name(name: str) -> Content:
+    """What a file without usable content was meant to be."""
+    if file_names.is_dump_name(name):
+        return Content.FLIGHT_RECORDER
+    if file_names.is_stacks_name(name):
+        return Content.STACKS
+    if name == "job.json":
+        return Content.JOB
+    if file_names.is_log_name(name):
+        return Content.EMPTY_LOG
+    has_rank = re.search(r"rank_?\d", name) is not None
+    return Content.FLIGHT_RECORDER if has_rank else Content.UNRECOGNISED
+
+
+def _recognise_json(name: str, data: bytes) -> Content:
+    try:
+        if data.lstrip()[:1] == b"{":
+            return _recognise_object(name, msgspec.json.decode(data, type=_Keys))
+        return _recognise_list(name, msgspec.json.decode(data, type=list[_Keys]))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _recognise_damaged(name, data)
+
+
+def _recognise_object(name: str, keys: _Keys) -> Content:
+    if keys.schema is not msgspec.UNSET:  # a report or a layout of ours
+        return Content.UNRECOGNISED
+    if any(key is not msgspec.UNSET for key in (keys.pg_config, keys.pg_status, keys.entries)):
+        return Content.FLIGHT_RECORDER
+    if keys.ranks is not msgspec.UNSET and (name == "job.json" or _OBJECTS_HEAD.match(bytes(keys.ranks))):
+        return Content.JOB
+    return Content.FLIGHT_RECORDER if file_names.is_dump_name(name) else Content.UNRECOGNISED
+
+
+def _recognise_list(name: str, items: list[_Keys]) -> Content:
+    if any(item.frames is not msgspec.UNSET and item.profiling_name is msgspec.UNSET for item in items):
+        return Content.STACKS
+    if any(item.profiling_name is not msgspec.UNSET for item in items):
+        return Content.FLIGHT_RECORDER
+    if items:
+        return Content.UNRECOGNISED
+    guess = guess_by_name(name)
+    return guess if guess in {Content.FLIGHT_RECORDER, Content.STACKS} else Content.UNRECOGNISED
+
+
+def _recognise_damaged(name: str, data: bytes) -> Content:
+    """A JSON file that cannot be decoded: cut off, JSON lines, or a log that begins like JSON."""
+    head = data[:HEAD_BYTES]
+    if _DUMP_WORDS.search(head):
+        return Content.FLIGHT_RECORDER
+    if _STACK_WORDS.search(head):
+        return Content.STACKS
+    if name == "job.json":
+        return Content.JOB
+    if file_names.is_dump_name(name):
+        return Content.FLIGHT_RECORDER
+    return _recognise_text(name, data[-LOG_TAIL_BYTES:].decode(errors="replace"))
+
+
+def _recognise_text(name: str, text: str) -> Content:
+    if file_names.is_kernel_log(name):
+        return Content.UNRECOGNISED
+    if _STACK_TEXT.search(text[:HEAD_BYTES]):
+        return Content.STACKS
+    if file_names.is_dump_name(name) and not file_names.is_log_name(name):
+        return Content.FLIGHT_RECORDER
+    if file_names.is_log_name(name) or is_rank_log(text):
+        return Content.RANK_LOG
+    return Content.STACKS if file_names.is_stacks_name(name) else Content.UNRECOGNISED

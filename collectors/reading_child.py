@@ -1,0 +1,79 @@
+"""The child process that touches files: it may hang in the kernel, run out of memory or be killed, and nothing else suffers.
+
+It answers one request after the other on its standard streams and keeps nothing of a file.
+"""
+
+import contextlib
+import gc
+import os
+import resource
+from typing import BinaryIO
+
+import msgspec
+
+from pardbg.collectors.opening import read_regular_file
+from pardbg.collectors.parsing.recognise import Content, parse_as, recognise
+from pardbg.collectors.reading_protocol import LENGTH, FileRead, Problem, ReadRequest, Request, frame, unread
+from pardbg.collectors.walking import printable, walk
+from pardbg.watchdog.errors import ParseError
+from pardbg.watchdog.model.names import AbsenceReason
+
+
+def main() -> None:
+    """Serves until the parent closes the pipe."""
+    _be_the_first_to_go()
+    gc.disable()  # parsed dumps are trees: reference counts free them, and the collector doubles the time to build them
+    with os.fdopen(os.dup(0), "rb") as requests, os.fdopen(os.dup(1), "wb") as replies:
+        os.dup2(2, 1)  # nothing else may write between the frames
+        serve(requests, replies)
+
+
+def serve(requests: BinaryIO, replies: BinaryIO) -> None:
+    """Answers each request in order; a walk with several frames."""
+    decoder = msgspec.msgpack.Decoder(Request)
+    while len(length := requests.read(LENGTH.size)) == LENGTH.size:
+        request = decoder.decode(requests.read(LENGTH.unpack(length)[0]))
+        if isinstance(request, ReadRequest):
+            replies.write(answer_read(request))
+        else:
+            for part in walk(request.path):
+                replies.write(frame(part))
+                replies.flush()  # each part is a sign of life
+        replies.flush()
+
+
+def answer_read(request: ReadRequest) -> bytes:
+    """Reads and parses one file, and encodes what it says or why it says nothing."""
+    content, mtime_ns = Content.UNRECOGNISED, None
+    reason = AbsenceReason.UNREADABLE
+    try:
+        opened = read_regular_file(request.path, request.root)
+        mtime_ns = opened.mtime_ns
+        name = printable(os.path.basename(request.path))  # noqa: PTH119 - bytes
+        content = recognise(name, opened.data)
+        if not opened.data.strip() and content not in {Content.EMPTY_LOG, Content.UNRECOGNISED}:
+            reason, detail = AbsenceReason.EMPTY, "the file is empty: its writer was killed, or the disk was full"
+        else:
+            return frame(FileRead(parsed=parse_as(content, opened.data), mtime_ns=mtime_ns))
+    except ParseError as error:
+        detail = str(error)
+    except PermissionError as error:
+        reason, detail = AbsenceReason.DENIED, error.strerror or str(error)
+    except OSError as error:
+        detail = error.strerror or str(error)
+    except MemoryError:
+        detail = "it asks for more memory than a file of its size can need"
+    except (OverflowError, UnicodeEncodeError, RecursionError) as error:
+        detail = f"values that no recorder writes: {error}"
+    return frame(unread(Problem(path=printable(request.path), reason=reason, detail=detail), content, mtime_ns))
+
+
+def _be_the_first_to_go() -> None:
+    """If memory runs out on a machine that trains, this process must die before the job does, and leave no core file."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:  # noqa: PTH123
+        score.write("1000")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Tests of the collectors; one file a module."""

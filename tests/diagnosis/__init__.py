@@ -1,0 +1,1 @@
+"""From simulated and real evidence to verdicts."""

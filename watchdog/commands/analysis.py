@@ -1,0 +1,47 @@
+"""From paths to a report: collect, view, judge. What every command that diagnoses files calls."""
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+import msgspec
+from pardbg.collectors.files import collect_files
+
+from pardbg.watchdog.judge.judge import Circumstances, judge
+from pardbg.watchdog.model.report import Report
+from pardbg.watchdog.store.view import EvidenceView
+
+MAX_NAMED_FILES = 5
+
+
+def _silent(_message: str) -> None:
+    """Progress for callers that show none."""
+
+
+def analyze_paths(paths: Sequence[Path], progress: Callable[[str], None] = _silent) -> Report:
+    """Diagnoses a job from files.
+
+    Cost: reads every file once, in child processes that are given up after a deadline.
+
+    Raises:
+        InputError: if a path does not exist, or there is nothing in it to read.
+    """
+    started = time.monotonic()
+    collected = collect_files(paths, progress)
+    progress("correlating")
+    notes = _name_unrecognised(collected.unrecognised)
+    report = judge(EvidenceView.of(collected.evidence), Circumstances(decided_at=_now(), notes=notes))
+    return msgspec.structs.replace(report, took_s=round(time.monotonic() - started, 3))
+
+
+def _name_unrecognised(files: Sequence[str]) -> tuple[str, ...]:
+    if not files:
+        return ()
+    named = ", ".join(files[:MAX_NAMED_FILES])
+    more = f" and {len(files) - MAX_NAMED_FILES} more" if len(files) > MAX_NAMED_FILES else ""
+    return (f"not recognised, and left out: {named}{more}",)
+
+
+def _now() -> str:
+    return datetime.now(tz=timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")

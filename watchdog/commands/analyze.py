@@ -1,0 +1,33 @@
+"""`pardbg analyze PATH...`: who is to blame, from files."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from pardbg.watchdog.commands.output_options import Destinations, output_options
+from pardbg.watchdog.commands.progress import show_progress
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  pardbg analyze /shared/dumps/job-1234
+  pardbg analyze dumps/ stacks/ job.json --html report.html
+  pardbg analyze dumps/ --json | jq .verdict.claim
+"""
+)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@output_options
+@click.pass_context
+def analyze(context: click.Context, paths: tuple[Path, ...], destinations: Destinations) -> None:
+    """Say which rank of a job is to blame, from the files it left.
+
+    PATH is a file or a folder with Flight Recorder dumps (pickle or JSON, any version), py-spy stacks, rank logs and job.json,
+    in any mixture; files are recognised by content. Exit code: 0 healthy, 3 a fault was found, 4 undetermined.
+    """
+    from pardbg.watchdog.commands.analysis import analyze_paths  # noqa: PLC0415 - `--help` does not wait for it
+
+    with show_progress(sys.stderr) as progress:
+        report = analyze_paths(paths, progress)
+    context.exit(destinations.publish(report))

@@ -1,0 +1,76 @@
+"""The console script `pardbg`: one group, one file per command, and what every failure looks like."""
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from pardbg import __version__
+from pardbg.watchdog.errors import InputError, PardbgError
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+
+COMMANDS = {
+    "analyze": "Say which rank of a job is to blame, from the files it left.",
+    "bench": "Measure speed and memory, with torchfrtrace on the same files.",
+    "demo": "Start a small real job with a planted fault and diagnose it.",
+    "sim": "Write the evidence of a simulated job, with the truth beside it.",
+}
+
+
+class LazyGroup(click.Group):
+    """Imports a command's module when it is called: `pardbg --help` stays quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands, without importing any."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Imports one command."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"pardbg.watchdog.commands.{cmd_name}")
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, from the table instead of the modules."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="""\b
+Example:
+  pardbg analyze /shared/dumps/job-1234
+""",
+)
+@click.version_option(__version__, prog_name="pardbg")
+def pardbg() -> None:
+    """Say which rank holds up a distributed training job, what it does, and who waits for it."""
+
+
+def main(arguments: list[str] | None = None) -> Any:
+    """Runs the command line. Errors of pardbg's own are one line each; Ctrl-C exits 130."""
+    try:
+        sys.exit(pardbg.main(args=arguments, prog_name="pardbg", standalone_mode=False) or 0)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(EXIT_USAGE)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("pardbg: interrupted", err=True)
+        sys.exit(EXIT_INTERRUPTED)
+    except PardbgError as error:
+        click.echo(f"pardbg: {error}; {error.remedy}", err=True)
+        sys.exit(EXIT_USAGE if isinstance(error, InputError) else EXIT_FAILED)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(EXIT_FAILED)

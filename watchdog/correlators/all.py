@@ -1,0 +1,29 @@
+"""The list of correlators. Adding one is adding its file and its line here; the order does not matter."""
+
+from collections.abc import Callable, Iterable
+
+from pardbg.watchdog.correlators import (
+    comm_stuck,
+    cycles,
+    dead_rank,
+    desync,
+    device_stuck,
+    group_mismatch,
+    missing_participant,
+    unexplained,
+)
+from pardbg.watchdog.correlators.situation import Situation
+from pardbg.watchdog.model.report import Finding
+
+Correlator = Callable[[Situation], Iterable[Finding]]
+
+CORRELATORS: tuple[Correlator, ...] = (
+    dead_rank.correlate,
+    device_stuck.correlate,
+    group_mismatch.correlate,
+    cycles.correlate,
+    desync.correlate,
+    missing_participant.correlate,
+    comm_stuck.correlate,
+    unexplained.correlate,
+)

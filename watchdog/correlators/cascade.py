@@ -1,0 +1,78 @@
+"""The consequences of a verdict: who else waits, where, and behind whom. Reported as set aside, so that nobody starts there."""
+
+from msgspec.structs import replace
+
+from pardbg.watchdog.correlators.situation import Situation
+from pardbg.watchdog.correlators.wording import count_ranks, name_meeting, name_ranks, wait_verb, waiting_line
+from pardbg.watchdog.graph.axes import axis_of
+from pardbg.watchdog.graph.meetings import Meeting
+from pardbg.watchdog.model.names import Kind
+from pardbg.watchdog.model.report import CollectiveRef, Finding, GroupRef
+
+Likeness = tuple[str, int | None, str]
+MAX_NAMED = 8
+
+
+def find_consequences(situation: Situation, verdict: Finding) -> tuple[Finding, ...]:
+    """The operations besides the verdict's own in which its victims wait, alike ones of sibling groups together."""
+    alike: dict[Likeness, list[Meeting]] = {}
+    for meeting in situation.graph.meetings.values():
+        if meeting.waiting and meeting.needs and not _is_of(situation, meeting, verdict):
+            alike.setdefault(_likeness(situation, meeting), []).append(meeting)
+    return tuple(_describe(situation, verdict, meetings) for _, meetings in sorted(alike.items(), key=_order))
+
+
+def _order(item: tuple[Likeness, list[Meeting]]) -> tuple[int, str, int]:
+    (op, seq, _), meetings = item
+    return (-sum(len(meeting.waiting) for meeting in meetings), op, seq or 0)
+
+
+def _is_of(situation: Situation, meeting: Meeting, verdict: Finding) -> bool:
+    if verdict.collective is None or situation.meeting_group(meeting.key) != verdict.group:
+        return False
+    here = (meeting.key.seq, situation.collective_ref(meeting).src, situation.collective_ref(meeting).dst)
+    return here == (verdict.collective.seq, verdict.collective.src, verdict.collective.dst)
+
+
+def _likeness(situation: Situation, meeting: Meeting) -> Likeness:
+    key = meeting.key
+    group = situation.groups.groups[key.group] if key.group >= 0 else None
+    kind = (axis_of(group) or group.desc or group.name) if group else ""
+    return situation.collective_ref(meeting).op, key.seq, kind
+
+
+def _describe(situation: Situation, verdict: Finding, meetings: list[Meeting]) -> Finding:
+    first = meetings[0]
+    waiting = sorted({rank for meeting in meetings for rank in meeting.waiting})
+    behind = sorted({rank for meeting in meetings for rank in meeting.needs})
+    where = name_meeting(situation, first) + (f" and {len(meetings) - 1} like it" if len(meetings) > 1 else "")
+    return Finding(
+        kind=Kind.MISSING_PARTICIPANT,
+        confidence=verdict.confidence,
+        waiting_for=tuple(situation.subject(rank, "waits itself") for rank in behind[:MAX_NAMED]),
+        victims=tuple(waiting),
+        group=_groups(situation, meetings),
+        collective=_operation(situation, meetings),
+        since_s=situation.waiting_s(first),
+        claim=(
+            f"{name_ranks(waiting)} {wait_verb(waiting)} in {where} for {name_ranks(behind)}: "
+            f"a consequence, {count_ranks(waiting)}"
+        ),
+        evidence=(waiting_line(situation, first),),
+    )
+
+
+def _groups(situation: Situation, meetings: list[Meeting]) -> GroupRef | None:
+    """The group, or all of them under the name of the first."""
+    first = situation.meeting_group(meetings[0].key)
+    if first is None or len(meetings) == 1:
+        return first
+    named = {situation.groups.groups[meeting.key.group].name: meeting.key.group for meeting in meetings}
+    members = sorted({rank for group in named.values() for rank in situation.groups.groups[group].ranks})
+    more = f" and {len(named) - 1} more" if len(named) > 1 else ""
+    return replace(first, name=f"{first.name}{more}", ranks=tuple(members))
+
+
+def _operation(situation: Situation, meetings: list[Meeting]) -> CollectiveRef:
+    first = situation.collective_ref(meetings[0])
+    return first if len(meetings) == 1 else replace(first, src=None, dst=None)

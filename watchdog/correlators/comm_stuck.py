@@ -1,0 +1,101 @@
+"""Every member has entered the same operation and none finishes: nobody to blame on the host.
+
+Where two or more communicators stand like that on every rank, it is the communicators that block each other.
+"""
+
+from collections.abc import Iterable
+
+from pardbg.watchdog.correlators.device_stuck import is_device_stuck
+from pardbg.watchdog.correlators.situation import Situation
+from pardbg.watchdog.correlators.wording import count_ranks, name_meeting, since, wait_verb, waiting_line
+from pardbg.watchdog.graph.meetings import Meeting
+from pardbg.watchdog.graph.standing import Stance
+from pardbg.watchdog.model.names import Confidence, Kind
+from pardbg.watchdog.model.report import Action, Finding
+
+MIN_COMMUNICATORS = 2
+
+
+def correlate(situation: Situation) -> Iterable[Finding]:
+    """One finding for all communicators together, or one per operation that is stuck on its own."""
+    stuck = [meeting for meeting in situation.graph.dead_ends if is_stuck(situation, meeting)]
+    if not stuck:
+        return
+    everywhere = _stuck_everywhere(situation)
+    if len(everywhere) >= MIN_COMMUNICATORS:
+        yield _several(situation, everywhere)
+        return
+    for meeting in stuck:
+        yield _single(situation, meeting)
+
+
+def is_stuck(situation: Situation, meeting: Meeting) -> bool:
+    """Whether all members are known to be there, match, and nothing else explains the standstill."""
+    if not meeting.waiting or not meeting.is_full or is_device_stuck(situation, meeting):
+        return False
+    if meeting.key.is_p2p:
+        return len(meeting.waiting) > 1
+    group = situation.groups.groups[meeting.key.group]
+    diverged = any(found.group.index == group.index for found in situation.divergences)
+    return situation.progress.is_whole(group.index) and not diverged and not group.claims
+
+
+def _stuck_everywhere(situation: Situation) -> list[Meeting]:
+    """The operations all members stand at, if there are several of different groups on every rank of the job."""
+    room = situation.graph.room
+    found: dict[object, Meeting] = {}
+    for standing in situation.standings.values():
+        if standing.stance is Stance.UNSEEN:
+            continue
+        if standing.stance is not Stance.WAITING or len(standing.fronts) < MIN_COMMUNICATORS:
+            return []
+        for front in standing.fronts:
+            for key in room.front_keys(front):
+                if key not in found:
+                    found[key] = room.meet(key)
+    unseen = any(meeting.unknown for meeting in situation.graph.dead_ends)
+    if (
+        unseen
+        or situation.divergences
+        or any(meeting.absent or meeting.completed or len(meeting.entered) < 2 for meeting in found.values())
+    ):
+        return []
+    return [meeting for meeting in found.values() if not meeting.unknown]
+
+
+def _single(situation: Situation, meeting: Meeting) -> Finding:
+    victims = sorted({*meeting.entered, *situation.graph.victims([meeting.key])})
+    return Finding(
+        kind=Kind.COMM_STUCK,
+        confidence=Confidence.SUPPORTED,
+        victims=tuple(victims),
+        group=situation.meeting_group(meeting.key),
+        collective=situation.collective_ref(meeting),
+        since_s=situation.waiting_s(meeting),
+        claim=(
+            f"every member has entered {name_meeting(situation, meeting)} with matching arguments and none finishes: "
+            f"no rank is to blame on the host; {count_ranks(victims)} {wait_verb(victims)}{since(situation, meeting)}"
+        ),
+        evidence=(waiting_line(situation, meeting),),
+        advice=("Look at the links between these ranks: NIC and NVLink counters, port errors, NCCL warnings.",),
+        actions=(Action(text="read the link state of each host", command="nvidia-smi nvlink -s; rdma link", effect=None),),
+    )
+
+
+def _several(situation: Situation, meetings: list[Meeting]) -> Finding:
+    first = meetings[0]
+    names = "; ".join(name_meeting(situation, meeting) for meeting in meetings[:4])
+    return Finding(
+        kind=Kind.MULTI_COMM_DEADLOCK,
+        confidence=Confidence.SUGGESTED,
+        victims=situation.waiting_ranks,
+        group=situation.meeting_group(first.key),
+        collective=situation.collective_ref(first),
+        since_s=situation.waiting_s(first),
+        claim=(
+            f"operations of {len(meetings)} communicators are outstanding on every rank ({names}); all match and none moves: "
+            f"the communicators block each other on the devices, or a link under all of them fails{since(situation, first)}"
+        ),
+        evidence=tuple(waiting_line(situation, meeting) for meeting in meetings[:8]),
+        advice=("Do not run collectives of several communicators at once on one device, or order them with events.",),
+    )

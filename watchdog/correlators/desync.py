@@ -1,0 +1,114 @@
+"""Ranks of one group issued different operations at one sequence number, or with other arguments, or from elsewhere."""
+
+from collections.abc import Iterable
+
+from pardbg.watchdog.correlators.situation import Situation
+from pardbg.watchdog.correlators.wording import count_ranks, name_group, name_ranks, wait_verb
+from pardbg.watchdog.graph.divergence import DivergenceFound
+from pardbg.watchdog.graph.matching import Token
+from pardbg.watchdog.model.names import CollectorName, Confidence, Edit, Kind, Mismatch
+from pardbg.watchdog.model.recording import Signature
+from pardbg.watchdog.model.report import CollectiveRef, Divergence, EvidenceLine, Finding, Side
+
+EDIT_WORDS = {
+    Edit.SKIPPED: "skipped an operation",
+    Edit.EXTRA: "issued an operation that the others did not",
+    Edit.SWAPPED: "swapped two operations",
+}
+MAX_SIZES = 3  # in a sentence; the table of sides has all
+ADVICE = {
+    Mismatch.OP: "Look for a branch around this collective that not every rank takes.",
+    Mismatch.DTYPE: "Make the tensor's type the same on all ranks.",
+    Mismatch.SIZE: (
+        "Make the tensor's size the same on all ranks: uneven batches, or modules that some ranks skip, are the usual reasons."
+    ),
+    Mismatch.SPLITS: "Compare the input and output splits of every pair of ranks: what one sends the other must expect.",
+    Mismatch.ROOT: "Make every rank name the same root.",
+    Mismatch.CALL_SITE: "Look for a branch around these calls that not every rank takes: from here on the ranks are shifted.",
+}
+
+
+def correlate(situation: Situation) -> Iterable[Finding]:
+    """One finding per group that diverged."""
+    for divergence in situation.divergences:
+        if divergence.group.claims:
+            continue  # `group_mismatch` speaks of it
+        yield _describe(situation, divergence)
+
+
+def _describe(situation: Situation, found: DivergenceFound) -> Finding:
+    minority = found.sides.minority if found.mismatch is not Mismatch.SPLITS else ()
+    sides = [_side(situation, found, token, ranks) for token, ranks in found.sides.sides]
+    involved = [rank for _, ranks in found.sides.sides for rank in ranks]
+    accused = minority or tuple(sorted(involved))
+    subjects = tuple(situation.subject(rank, _why(side)) for side in sides for rank in side.ranks if rank in accused)
+    waiting = {*situation.waiting_ranks, *involved}
+    victims = tuple(sorted(waiting - set(minority))) if minority else tuple(sorted(waiting - set(involved)))
+    return Finding(
+        kind=Kind.DESYNC,
+        confidence=_confidence(found, minority),
+        culprits=subjects if minority else (),
+        candidates=() if minority else subjects,
+        victims=victims,
+        group=situation.group_ref(found.group),
+        collective=_collective(situation, found),
+        mismatch=found.mismatch,
+        edit=found.edit if minority else None,
+        first_divergence=Divergence(group=found.group.name, seq=found.sides.seq, sides=tuple(sides)),
+        claim=_claim(found, minority, sides, victims),
+        evidence=tuple(_evidence(situation, found, side) for side in sides),
+        advice=(ADVICE[found.mismatch],),
+    )
+
+
+def _confidence(found: DivergenceFound, minority: tuple[int, ...]) -> Confidence:
+    if minority and (found.sides.silent or (found.mismatch is Mismatch.CALL_SITE and found.edit is None)):
+        return Confidence.SUGGESTED
+    return Confidence.SUPPORTED
+
+
+def _signature(situation: Situation, found: DivergenceFound, rank: int) -> Signature:
+    operation = situation.progress.lanes[rank, found.group.index].collectives[found.sides.seq]
+    return situation.view.recordings[rank].signatures[operation.signature]
+
+
+def _side(situation: Situation, found: DivergenceFound, token: Token, ranks: tuple[int, ...]) -> Side:
+    signature = _signature(situation, found, ranks[0])
+    return Side(ranks=ranks, op=signature.op, sizes=signature.input_sizes, where=token.where)
+
+
+def _collective(situation: Situation, found: DivergenceFound) -> CollectiveRef:
+    signature = _signature(situation, found, found.sides.sides[0][1][0])
+    dtype = next(iter(signature.input_dtypes), None)
+    return CollectiveRef(op=signature.op, seq=found.sides.seq, sizes=signature.input_sizes, dtype=dtype, src=None, dst=None)
+
+
+def _words(side: Side) -> str:
+    """``all_reduce of 256 at train.py:57 step``: enough to find the line, short enough for a sentence."""
+    sizes = " and ".join("x".join(map(str, size)) for size in side.sizes[:MAX_SIZES])
+    more = f" and {len(side.sizes) - MAX_SIZES} more" if len(side.sizes) > MAX_SIZES else ""
+    where = f" at {side.where.rsplit('/', 1)[-1]}" if side.where else ""
+    return f"{side.op}{f' of {sizes}{more}' if sizes else ''}{where}"
+
+
+def _why(side: Side) -> str:
+    return f"issued {_words(side)}"
+
+
+def _claim(found: DivergenceFound, minority: tuple[int, ...], sides: list[Side], victims: tuple[int, ...]) -> str:
+    place = f"at collective {found.sides.seq} of the {name_group(found.group)}"
+    waits = f"{count_ranks(victims)} {wait_verb(victims)}"
+    if found.mismatch is Mismatch.SPLITS:
+        return f"{place} all ranks together send another number of elements than they receive: the splits do not match"
+    told = [f"{name_ranks(side.ranks)} issued {_words(side)}" for side in sides]
+    if not minority:
+        return f"{place} {', '.join(told)}; which side is wrong cannot be told; {waits}"
+    if found.edit and len(sides) == 2:  # noqa: PLR2004 - one against the others
+        pronoun = "it" if len(minority) == 1 else "they"
+        told[1] = f"{name_ranks(minority)} {EDIT_WORDS[found.edit]}: {pronoun} issued {_words(sides[1])}"
+    return f"{' and '.join(told[1:])}, where {told[0]}, {place}; {waits}"
+
+
+def _evidence(situation: Situation, found: DivergenceFound, side: Side) -> EvidenceLine:
+    text = f"collective {found.sides.seq} of the {name_group(found.group)} is {_words(side)} on {name_ranks(side.ranks)}"
+    return situation.view.line(CollectorName.FLIGHT_RECORDER, side.ranks[0], text)

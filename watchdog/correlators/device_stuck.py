@@ -1,0 +1,77 @@
+"""A device does not finish what it was given: every other member has completed the operation this rank still stands at.
+
+On gloo there is no device, and a rooted operation may end on one rank before the others: there the same sign means nothing.
+"""
+
+from collections.abc import Iterable
+
+from pardbg.watchdog.correlators.situation import Situation
+from pardbg.watchdog.correlators.wording import (
+    count_ranks,
+    name_meeting,
+    name_ranks,
+    since,
+    wait_verb,
+    waiting_line,
+)
+from pardbg.watchdog.graph.meetings import Meeting
+from pardbg.watchdog.model.names import CollectorName, Confidence, Kind
+from pardbg.watchdog.model.operations import ROOTED_OPS
+from pardbg.watchdog.model.ranks import fold_ranks
+from pardbg.watchdog.model.report import Action, EvidenceLine, Finding
+
+MIN_COMPLETED_ROOTED = 2  # the root of a broadcast may be done alone; two members that are done include one that received
+
+
+def correlate(situation: Situation) -> Iterable[Finding]:
+    """One finding for all devices that are stuck: they are seldom independent."""
+    meetings = [meeting for meeting in situation.graph.dead_ends if is_device_stuck(situation, meeting)]
+    if meetings:
+        yield _describe(situation, meetings)
+
+
+def is_device_stuck(situation: Situation, meeting: Meeting) -> bool:
+    """Whether only few are left in the operation while the others have completed it."""
+    if not meeting.completed or not meeting.waiting or meeting.unknown or meeting.key.is_p2p:
+        return False
+    if not all(situation.is_on_device(rank) for rank in meeting.waiting):
+        return False
+    if situation.collective_ref(meeting).op in ROOTED_OPS and len(meeting.completed) < MIN_COMPLETED_ROOTED:
+        return False
+    return len(meeting.waiting) == 1 or len(meeting.waiting) < len(meeting.completed)
+
+
+def _describe(situation: Situation, meetings: list[Meeting]) -> Finding:
+    first = meetings[0]
+    ranks = sorted({rank for meeting in meetings for rank in meeting.waiting})
+    victims = [rank for rank in situation.graph.victims([meeting.key for meeting in meetings]) if rank not in ranks]
+    devices = "the device of rank {0} has" if len(ranks) == 1 else "the devices of ranks {0} have"
+    return Finding(
+        kind=Kind.DEVICE_STUCK,
+        confidence=Confidence.SUPPORTED,
+        culprits=tuple(
+            situation.subject(rank, f"its device has not finished {name_meeting(situation, meeting)}; all others have")
+            for meeting in meetings
+            for rank in meeting.waiting
+        ),
+        victims=tuple(victims),
+        group=situation.meeting_group(first.key),
+        collective=situation.collective_ref(first),
+        since_s=situation.waiting_s(first),
+        claim=(
+            f"{devices.format(fold_ranks(ranks))} not finished {name_meeting(situation, first)}, which every other "
+            f"member has completed; {count_ranks(victims)} {wait_verb(victims)}{since(situation, first)}"
+        ),
+        evidence=tuple(line for meeting in meetings for line in _evidence(situation, meeting)),
+        advice=("Look for an Xid, ECC or NVLink error of this device in the kernel log before restarting on the same node.",),
+        actions=(
+            Action(text="read the kernel log of the host", command="dmesg -T | grep -iE 'xid|nvrm|nvlink'", effect=None),
+            Action(text="ask the device", command="nvidia-smi -q -d ECC,PERFORMANCE,PAGE_RETIREMENT", effect=None),
+        ),
+    )
+
+
+def _evidence(situation: Situation, meeting: Meeting) -> list[EvidenceLine]:
+    done = meeting.completed[0]
+    text = f"{name_meeting(situation, meeting)} is complete on {name_ranks(meeting.completed)}"
+    return [waiting_line(situation, meeting), situation.view.line(CollectorName.FLIGHT_RECORDER, done, text)]

@@ -1,0 +1,91 @@
+"""Something is wrong, and what was seen cannot say what. This is an answer: it names what is missing."""
+
+from collections.abc import Iterable
+
+from pardbg.watchdog.correlators.comm_stuck import is_stuck
+from pardbg.watchdog.correlators.device_stuck import is_device_stuck
+from pardbg.watchdog.correlators.situation import Situation
+from pardbg.watchdog.correlators.wording import count_ranks, name_meeting, name_ranks, since, wait_verb, waiting_line
+from pardbg.watchdog.graph.meetings import Meeting
+from pardbg.watchdog.graph.standing import Stance
+from pardbg.watchdog.graph.waits import Node
+from pardbg.watchdog.model.names import Confidence, Kind
+from pardbg.watchdog.model.report import Action, Finding
+
+NOT_SEEN = {
+    Stance.HIDDEN: "may wait in an operation that its recorder does not show",
+    Stance.UNSEEN: "its recorder was not seen",
+    Stance.IDLE: "waits for nobody, as far as its recorder shows",
+}
+
+
+def correlate(situation: Situation) -> Iterable[Finding]:
+    """One finding for all waiting that ends where nothing could be seen."""
+    open_ends: list[Node] = []
+    candidates: dict[int, str] = {}
+    for sink in situation.graph.sinks:
+        node = next(iter(sink))
+        if len(sink) > 1 or (isinstance(node, int) and situation.standings[node].can_be_root):
+            continue
+        if isinstance(node, int):
+            open_ends.append(node)
+            candidates[node] = NOT_SEEN[situation.stance(node)]
+        elif not _is_explained(situation, situation.graph.meetings[node]):
+            open_ends.append(node)
+            candidates.update(_absentees(situation, situation.graph.meetings[node]))
+    if open_ends:
+        yield _describe(situation, open_ends, candidates)
+
+
+def _is_explained(situation: Situation, meeting: Meeting) -> bool:
+    if is_stuck(situation, meeting) or is_device_stuck(situation, meeting):
+        return True
+    return any(found.group.index == meeting.key.group for found in situation.divergences)
+
+
+def _absentees(situation: Situation, meeting: Meeting) -> dict[int, str]:
+    """Who may be the one this meeting waits for: unseen members, or - where members are not known - whoever is idle."""
+    if meeting.unknown:
+        return {rank: NOT_SEEN.get(situation.stance(rank), NOT_SEEN[Stance.UNSEEN]) for rank in meeting.unknown}
+    if meeting.key.is_p2p or situation.progress.is_whole(meeting.key.group):
+        return {}
+    loose = (Stance.IDLE, Stance.HOST, Stance.HIDDEN, Stance.UNSEEN)
+    return {
+        rank: NOT_SEEN.get(standing.stance, "is elsewhere")
+        for rank, standing in situation.standings.items()
+        if standing.stance in loose
+    }
+
+
+def _describe(situation: Situation, open_ends: list[Node], candidates: dict[int, str]) -> Finding:
+    victims = tuple(rank for rank in situation.waiting_ranks if rank not in candidates)
+    meeting = _oldest(situation, open_ends)
+    named = f"; it may be {name_ranks(candidates)}" if candidates else ""
+    where = f" in {name_meeting(situation, meeting)}{since(situation, meeting)}" if meeting else ""
+    return Finding(
+        kind=Kind.INSUFFICIENT_EVIDENCE,
+        confidence=Confidence.SUGGESTED,
+        candidates=tuple(situation.subject(rank, why) for rank, why in sorted(candidates.items())),
+        victims=victims,
+        group=situation.meeting_group(meeting.key) if meeting else None,
+        collective=situation.collective_ref(meeting) if meeting else None,
+        since_s=situation.waiting_s(meeting) if meeting else None,
+        claim=f"{count_ranks(victims)} {wait_verb(victims)}{where}, and what was seen does not say for whom{named}",
+        evidence=(waiting_line(situation, meeting),) if meeting and meeting.entered else (),
+        advice=("Bring the flight-recorder dumps and the stacks of the ranks named here.",),
+        actions=tuple(_look(situation, rank) for rank in sorted(candidates)[:4]),
+    )
+
+
+def _oldest(situation: Situation, open_ends: list[Node]) -> Meeting | None:
+    ends = set(open_ends)
+    meetings = [meeting for key, meeting in situation.graph.meetings.items() if key in ends or ends.intersection(meeting.needs)]
+    return min(meetings, key=lambda meeting: (situation.waiting_since_ns(meeting) or 0, meeting.key), default=None)
+
+
+def _look(situation: Situation, rank: int) -> Action:
+    process = situation.view.processes.get(rank)
+    pid = process.pid if process and process.pid else "PID"
+    return Action(
+        text=f"take the stack of rank {rank}", command=f"py-spy dump --pid {pid}", effect="stops the process for about 0.1 s"
+    )

@@ -1,0 +1,106 @@
+"""The words that findings share: operations, groups, ranks and times, spelled once."""
+
+from collections.abc import Collection
+from datetime import datetime, timezone
+
+from pardbg.watchdog.correlators.situation import NS_PER_S, Situation
+from pardbg.watchdog.graph.axes import axis_of
+from pardbg.watchdog.graph.groups import Group
+from pardbg.watchdog.graph.matching import call_site
+from pardbg.watchdog.graph.meetings import Meeting
+from pardbg.watchdog.model.names import CollectorName
+from pardbg.watchdog.model.ranks import fold_ranks
+from pardbg.watchdog.model.recording import Operation
+from pardbg.watchdog.model.report import EvidenceLine
+
+STACK_DEPTH = 4  # innermost frames in a line of evidence; the stacks file has the rest
+
+
+def name_ranks(ranks: Collection[int]) -> str:
+    """``rank 3`` or ``ranks 0-2,5``."""
+    return f"{'rank' if len(ranks) == 1 else 'ranks'} {fold_ranks(ranks)}"
+
+
+def count_ranks(ranks: Collection[int]) -> str:
+    """``1 rank`` or ``39 ranks``."""
+    return f"{len(ranks)} rank{'' if len(ranks) == 1 else 's'}"
+
+
+def wait_verb(ranks: Collection[int]) -> str:
+    """``waits`` or ``wait``."""
+    return "waits" if len(ranks) == 1 else "wait"
+
+
+def name_group(group: Group) -> str:
+    """A group as people know it: its axis or description before its number."""
+    known = axis_of(group) or group.desc
+    label = f"{known} group" if known and known != "undefined" else f"group {group.name}"
+    return f"{label} [{fold_ranks(group.ranks)}]"
+
+
+def name_meeting(situation: Situation, meeting: Meeting) -> str:
+    """``all_to_all 45265 of the ep group [8-15]`` or ``the transfer from rank 0 to rank 8``."""
+    key = meeting.key
+    if key.is_p2p:
+        ends = [f"rank {rank}" if rank >= 0 else "an unrecorded peer" for rank in (key.src, key.dst)]
+        return f"the transfer from {ends[0]} to {ends[1]}"
+    return f"{situation.collective_ref(meeting).op} {key.seq} of the {name_group(situation.groups.groups[key.group])}"
+
+
+def since(situation: Situation, meeting: Meeting) -> str:
+    """``, for 312 s`` or ``, since 14:03:11 UTC``, or nothing if no time is known."""
+    waited_s = situation.waiting_s(meeting)
+    if waited_s is not None:
+        return f", for {waited_s:.0f} s"
+    since_ns = situation.waiting_since_ns(meeting)
+    if since_ns is None:
+        return ""
+    try:
+        moment = datetime.fromtimestamp(since_ns / NS_PER_S, tz=timezone.utc)
+    except (OverflowError, ValueError, OSError):
+        return ""
+    return f", since {moment:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def waiting_line(situation: Situation, meeting: Meeting) -> EvidenceLine:
+    """What the first waiting member's recorder (or stack) says of the meeting."""
+    rank = (meeting.waiting or meeting.entered or meeting.completed)[0]
+    found = situation.operation_at(meeting)
+    if found is None:
+        return stack_line(situation, rank)
+    recording, operation = found
+    where = call_site(recording.sites[operation.site]) if operation.site >= 0 else None
+    issued = f", issued at {where}" if where else ""
+    text = f"{name_meeting(situation, meeting)} is outstanding on {name_ranks(meeting.entered)}{issued}"
+    return situation.view.line(CollectorName.FLIGHT_RECORDER, rank, text)
+
+
+def absent_line(situation: Situation, meeting: Meeting, rank: int) -> EvidenceLine:
+    """What an absent member's recorder shows instead."""
+    if rank not in situation.view.recordings:
+        return stack_line(situation, rank)
+    lane = situation.progress.lanes.get((rank, meeting.key.group))
+    last = lane.newest if lane is not None and lane.newest else None
+    did = f"its last collective there is {last}" if last else "it has issued nothing there"
+    others = "" if situation.standings[rank].fronts else ", and nothing is outstanding on it"
+    return situation.view.line(
+        CollectorName.FLIGHT_RECORDER, rank, f"rank {rank} has not issued {name_meeting(situation, meeting)}: {did}{others}"
+    )
+
+
+def stack_line(situation: Situation, rank: int) -> EvidenceLine:
+    """The top of a rank's own stack, and what it means."""
+    standing = situation.standings[rank]
+    if standing.position is None:
+        return situation.view.line(CollectorName.STACKS, rank, f"nothing was seen of rank {rank}")
+    thread = situation.view.stacks[rank][-1].main_thread
+    frames = " < ".join(frame.short for frame in thread.frames[:STACK_DEPTH]) if thread else ""
+    meaning = f" ({standing.position.rule.words})" if standing.position.rule else ""
+    again = ", the same in both samples" if standing.is_still else ""
+    return situation.view.line(CollectorName.STACKS, rank, f"{frames}{meaning}{again}")
+
+
+def issued_at(situation: Situation, rank: int, operation: Operation) -> str | None:
+    """The call site of an operation, if recorded."""
+    recording = situation.view.recordings[rank]
+    return call_site(recording.sites[operation.site]) if operation.site >= 0 else None

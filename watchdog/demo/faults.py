@@ -1,0 +1,127 @@
+"""The planted faults and what a diagnosis should say of each."""
+
+from pardbg.watchdog.errors import InputError
+from pardbg.watchdog.model.base import Noun
+from pardbg.watchdog.model.names import Edit, Kind, Mismatch, Scope, Status
+from pardbg.watchdog.model.report import Report
+
+DEFAULT_FAULT = "stops-joining"
+
+
+class PlantedFault(Noun, frozen=True, kw_only=True):
+    """One planted fault. ``kind`` is None for the control: nothing is wrong. ``culprits`` are global ranks."""
+
+    name: str
+    sentence: str
+    kind: Kind | None
+    culprits: tuple[int, ...]
+    mismatch: Mismatch | None = None
+    edit: Edit | None = None
+
+    def is_named_by(self, report: Report) -> bool:
+        """Whether the report's verdict has this kind and exactly these culprits."""
+        verdict = report.verdict
+        if self.kind is None or verdict is None:
+            return self.kind is None and verdict is None and report.status is Status.HEALTHY
+        named = tuple(sorted(subject.rank for subject in verdict.culprits if subject.rank is not None))
+        are_ranks = all(subject.scope is Scope.RANK for subject in verdict.culprits)
+        return verdict.kind is self.kind and are_ranks and named == self.culprits
+
+
+FAULTS: tuple[PlantedFault, ...] = (
+    PlantedFault(
+        name="stops-joining",
+        sentence="rank 2 blocks in torch.save on a pipe that nobody reads, the others wait for it in a barrier",
+        kind=Kind.MISSING_PARTICIPANT,
+        culprits=(2,),
+    ),
+    PlantedFault(
+        name="left-early",
+        sentence="rank 2 leaves the training loop one step early and sleeps",
+        kind=Kind.MISSING_PARTICIPANT,
+        culprits=(2,),
+    ),
+    PlantedFault(
+        name="left-early-exit",
+        sentence="rank 2 leaves the training loop one step early and its process ends with exit code 0",
+        kind=Kind.DEAD_RANK,
+        culprits=(2,),
+    ),
+    PlantedFault(
+        name="subgroup-missing",
+        sentence="rank 3 waits for its first batch and never enters the first collective of its subgroup",
+        kind=Kind.MISSING_PARTICIPANT,
+        culprits=(3,),
+    ),
+    PlantedFault(
+        name="skipped",
+        sentence="rank 2 skips an all_reduce and goes on with the broadcast that follows",
+        kind=Kind.DESYNC,
+        culprits=(2,),
+        mismatch=Mismatch.OP,
+        edit=Edit.SKIPPED,
+    ),
+    PlantedFault(
+        name="extra",
+        sentence="rank 2 calls a broadcast that the others do not call",
+        kind=Kind.DESYNC,
+        culprits=(2,),
+        mismatch=Mismatch.OP,
+        edit=Edit.EXTRA,
+    ),
+    PlantedFault(
+        name="swapped",
+        sentence="rank 2 calls a broadcast before an all_reduce, the others after it",
+        kind=Kind.DESYNC,
+        culprits=(2,),
+        mismatch=Mismatch.OP,
+        edit=Edit.SWAPPED,
+    ),
+    PlantedFault(
+        name="other-op",
+        sentence="rank 2 calls broadcast where the others call all_reduce",
+        kind=Kind.DESYNC,
+        culprits=(2,),
+        mismatch=Mismatch.OP,
+    ),
+    PlantedFault(
+        name="other-size",
+        sentence="rank 2 calls all_reduce with 128 elements, the others with 256; gloo aborts rank 2",
+        kind=Kind.DESYNC,
+        culprits=(2,),
+        mismatch=Mismatch.SIZE,
+    ),
+    PlantedFault(
+        name="order",
+        sentence="rank 2 enters the control group before the world, the others the world first",
+        kind=Kind.ORDER_INVERSION,
+        culprits=(2,),
+    ),
+    PlantedFault(
+        name="p2p",
+        sentence="rank 3 never sends what rank 1 waits for in recv",
+        kind=Kind.P2P_UNMATCHED,
+        culprits=(3,),
+    ),
+    PlantedFault(
+        name="healthy",
+        sentence="nothing is planted: the job trains to its end",
+        kind=None,
+        culprits=(),
+    ),
+)
+
+
+def fault_named(name: str) -> PlantedFault:
+    """Finds a fault in the table.
+
+    Raises:
+        InputError: if there is none of that name.
+    """
+    for fault in FAULTS:
+        if fault.name == name:
+            return fault
+    raise InputError(
+        f"there is no planted fault {name!r}; there are {', '.join(fault.name for fault in FAULTS)}",
+        remedy="pardbg demo --list",
+    )

@@ -1,0 +1,25 @@
+"""What torchrun starts on every rank: `torchrun ... -m pardbg.watchdog.demo.program FAULT DUMPS SCRATCH`."""
+
+import os
+import sys
+from pathlib import Path
+
+import torch.distributed as dist
+
+from pardbg.watchdog.demo.black_box import BlackBox, block_sigterm
+from pardbg.watchdog.demo.planted import PROGRAMS
+from pardbg.watchdog.demo.training import TIMEOUT
+
+
+def main(fault_name: str, dumps: Path, scratch: Path) -> None:
+    """Trains with a planted fault; the flight recorder goes to ``dumps``, everything else to ``scratch``."""
+    block_sigterm()
+    dist.init_process_group("gloo", timeout=TIMEOUT)
+    training = PROGRAMS[fault_name](scratch)
+    with BlackBox(dumps, scratch, dist.get_rank()).recording():
+        training.run()
+    os._exit(0)  # an orderly end takes half a second: enough for a peer to fail of it and for torchrun to end this rank
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]))

@@ -1,0 +1,172 @@
+"""The first place in a group where its members did not issue the same operation.
+
+Hard divergences (operation, type, size) count where somebody still waits. Call sites count only together with an edit that
+explains everything after them (`alignment.py`); they may lie long before the place where the ranks block.
+"""
+
+from dataclasses import dataclass
+
+from pardbg.watchdog.graph.alignment import find_edit
+from pardbg.watchdog.graph.groups import Group
+from pardbg.watchdog.graph.matching import Token, tokenize, total_elements
+from pardbg.watchdog.graph.progress import Progress
+from pardbg.watchdog.model.names import Edit, Mismatch
+from pardbg.watchdog.model.operations import ALL_TO_ALL_OPS
+from pardbg.watchdog.model.recording import Operation
+
+MIN_MAJORITY = 3  # ranks that issued something; with fewer there is no majority
+CLEAR_RATIO = 2  # times as many on the one side as on all others together
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Who issued what at one sequence number: sides with equal tokens, largest first.
+
+    ``silent`` are the members that issued nothing there or were not seen. They are no side, but they might have joined any:
+    a majority counts only if it would stand against all of them as well.
+    """
+
+    seq: int
+    sides: tuple[tuple[Token, tuple[int, ...]], ...]
+    silent: tuple[int, ...]
+
+    @property
+    def minority(self) -> tuple[int, ...]:
+        """The ranks a clear majority stands against, or none."""
+        largest, *rest = (len(ranks) for _, ranks in self.sides)
+        against = sum(rest)
+        if largest + against < MIN_MAJORITY or largest < CLEAR_RATIO * (against + len(self.silent)):
+            return ()
+        return tuple(sorted(rank for _, ranks in self.sides[1:] for rank in ranks))
+
+
+@dataclass(frozen=True)
+class DivergenceFound:
+    """A divergence of a group: where, who against whom, what differs, and the edit that explains what followed."""
+
+    group: Group
+    sides: Sides
+    mismatch: Mismatch
+    edit: Edit | None = None
+
+
+class TokenTable:
+    """The tokens of one group, by sequence number and rank. Built on demand, for the groups in which somebody waits."""
+
+    def __init__(self, progress: Progress, group: Group) -> None:
+        unseen = set(range(progress.view.world_size or 0)) - set(progress.view.recordings) if group.is_inferred else set()
+        self._members = tuple(sorted({*group.ranks, *unseen}))  # whoever was not seen may belong to a group nobody names
+        self._operations: dict[int, dict[int, Operation]] = {}
+        self._tokens: dict[int, dict[int, Token]] = {}
+        for rank in group.ranks:
+            lane = progress.lanes.get((rank, group.index))
+            if lane is None or not lane.collectives:
+                continue
+            recording = progress.view.recordings[rank]
+            cache: dict[tuple[int, int], Token] = {}
+            self._operations[rank] = lane.collectives
+            self._tokens[rank] = {seq: tokenize(recording, op, cache) for seq, op in lane.collectives.items()}
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The members with at least one recorded collective."""
+        return tuple(self._tokens)
+
+    def sequences(self) -> list[int]:
+        """The sequence numbers that at least two ranks recorded, ascending."""
+        counts: dict[int, int] = {}
+        for tokens in self._tokens.values():
+            for seq in tokens:
+                counts[seq] = counts.get(seq, 0) + 1
+        return sorted(seq for seq, count in counts.items() if count > 1)
+
+    def sides(self, seq: int, *, hard: bool) -> Sides:
+        """Groups the ranks by what they issued; ``hard`` ignores call sites."""
+        by_token: dict[Token, list[int]] = {}
+        for rank, tokens in self._tokens.items():
+            token = tokens.get(seq)
+            if token is not None:
+                by_token.setdefault(token.hard if hard else token, []).append(rank)
+        ordered = sorted(by_token.items(), key=lambda side: (-len(side[1]), side[1]))
+        spoken = {rank for _, ranks in ordered for rank in ranks}
+        silent = tuple(rank for rank in self._members if rank not in spoken)
+        return Sides(seq, tuple((token, tuple(ranks)) for token, ranks in ordered), silent)
+
+    def with_sites(self, sides: Sides) -> Sides:
+        """The same sides, with the call site of each side's first rank."""
+        return Sides(sides.seq, tuple((self._tokens[r[0]][sides.seq], r) for _, r in sides.sides), sides.silent)
+
+    def is_open(self, seq: int) -> bool:
+        """Whether somebody's operation is unfinished."""
+        return any(seq in lane and not lane[seq].is_done for lane in self._operations.values())
+
+    def since(self, rank: int, seq: int) -> list[Token]:
+        """What the rank issued from ``seq`` on, without gaps."""
+        tokens, issued = self._tokens[rank], []
+        while (token := tokens.get(seq)) is not None:
+            issued.append(token)
+            seq += 1
+        return issued
+
+    def until(self, rank: int, seq: int) -> list[Token]:
+        """What the rank issued before ``seq``, oldest first, without gaps."""
+        tokens, issued = self._tokens[rank], []
+        while (token := tokens.get(seq - 1)) is not None:
+            issued.append(token)
+            seq -= 1
+        return issued[::-1]
+
+
+def find_divergence(progress: Progress, group: Group) -> DivergenceFound | None:
+    """Finds the earliest divergence of a group: shifted call sites first, since they lie before what they cause."""
+    table = TokenTable(progress, group)
+    if len(table.ranks) < MIN_MAJORITY - 1:
+        return None
+    sequences = table.sequences()
+    hard = next((seq for seq in sequences if table.is_open(seq) and len(table.sides(seq, hard=True).sides) > 1), None)
+    for seq in sequences:
+        sides = table.sides(seq, hard=False)
+        if len(sides.sides) > 1:
+            edit = _edit_of(table, sides)
+            if edit is not None or seq == hard:
+                return _describe(table, group, sides if seq != hard else table.sides(seq, hard=True), edit)
+    return _uneven_splits(progress, table, group)
+
+
+def _edit_of(table: TokenTable, sides: Sides) -> Edit | None:
+    """The one edit that explains every rank of the smaller sides, seen from the largest side."""
+    if len(sides.sides) > MIN_MAJORITY:
+        return None  # rank-dependent call sites, not a rank that went its own way
+    reference = sides.sides[0][1][0]
+    others, history = table.since(reference, sides.seq), table.until(reference, sides.seq)
+    edits = {find_edit(table.since(rank, sides.seq), others, history) for _, ranks in sides.sides[1:] for rank in ranks}
+    return edits.pop() if len(edits) == 1 else None
+
+
+def _describe(table: TokenTable, group: Group, sides: Sides, edit: Edit | None) -> DivergenceFound:
+    first, *others = (token for token, _ in sides.sides)
+    mismatches = [mismatch for token in others if (mismatch := first.differs(token))]
+    mismatch = min(mismatches, key=list(Mismatch).index)
+    return DivergenceFound(group, table.with_sites(sides), mismatch, edit if sides.minority else None)
+
+
+def _uneven_splits(progress: Progress, table: TokenTable, group: Group) -> DivergenceFound | None:
+    """An open all-to-all in which all members together send more, or less, than they receive."""
+    for seq in table.sequences():
+        sides = table.sides(seq, hard=True)
+        if (
+            sides.silent
+            or not progress.is_whole(group.index)
+            or not table.is_open(seq)
+            or sides.sides[0][0].op not in ALL_TO_ALL_OPS
+        ):
+            continue
+        sent = received = 0
+        for rank in table.ranks:
+            operation = progress.lanes[rank, group.index].collectives[seq]
+            signature = progress.view.recordings[rank].signatures[operation.signature]
+            sent += total_elements(signature.input_sizes)
+            received += total_elements(signature.output_sizes)
+        if sent != received:
+            return DivergenceFound(group, table.with_sites(sides), Mismatch.SPLITS)
+    return None

@@ -1,0 +1,73 @@
+"""When do two ranks' operations at one sequence number belong together?
+
+They must agree in operation, data type and size - except where the operation itself allows otherwise: the sizes of
+all-to-all, gather and scatter differ legally, and so do the types of the tensors that non-root ranks hand to rooted operations
+(pytorch/pytorch#163839). Sizes are compared in elements: one rank may view its tensor in another shape.
+"""
+
+from dataclasses import dataclass
+from math import prod
+
+from pardbg.watchdog.model.names import Mismatch
+from pardbg.watchdog.model.operations import EQUAL_SIZE_OPS, ROOTED_OPS
+from pardbg.watchdog.model.recording import NO_SITE, Frame, Operation, Recording, Signature
+
+
+@dataclass(frozen=True)
+class Token:
+    """What one rank issued, reduced to what the members of a group must agree on. ``where`` is None if not recorded."""
+
+    op: str
+    dtypes: tuple[str, ...] | None
+    elements: tuple[int, ...] | None
+    where: str | None
+
+    def differs(self, other: "Token") -> Mismatch | None:
+        """The first thing in which two tokens differ, in the order of the contract."""
+        if self.op != other.op:
+            return Mismatch.OP
+        if self.dtypes != other.dtypes:
+            return Mismatch.DTYPE
+        if self.elements != other.elements:
+            return Mismatch.SIZE
+        if self.where != other.where and self.where and other.where:
+            return Mismatch.CALL_SITE
+        return None
+
+    @property
+    def hard(self) -> "Token":
+        """The token without its call site, which may differ legally."""
+        return Token(self.op, self.dtypes, self.elements, None)
+
+
+def tokenize(recording: Recording, operation: Operation, cache: dict[tuple[int, int], Token]) -> Token:
+    """Reduces an operation to its token; ``cache`` belongs to the recording."""
+    key = (operation.signature, operation.site)
+    token = cache.get(key)
+    if token is None:
+        signature = recording.signatures[operation.signature]
+        where = None if operation.site == NO_SITE else call_site(recording.sites[operation.site])
+        token = cache[key] = Token(signature.op, _dtypes(signature), _elements(signature), where)
+    return token
+
+
+def call_site(frames: tuple[Frame, ...]) -> str | None:
+    """The innermost frame outside of torch: where the training code issued the operation."""
+    own = (frame for frame in frames if "/torch/" not in frame.filename)
+    frame = next(own, frames[0] if frames else None)
+    return frame.where if frame else None
+
+
+def total_elements(sizes: tuple[tuple[int, ...], ...]) -> int:
+    """The number of elements of all tensors together."""
+    return sum(prod(size) for size in sizes)
+
+
+def _dtypes(signature: Signature) -> tuple[str, ...] | None:
+    return None if signature.op in ROOTED_OPS or signature.op not in EQUAL_SIZE_OPS else signature.input_dtypes
+
+
+def _elements(signature: Signature) -> tuple[int, ...] | None:
+    if signature.op not in EQUAL_SIZE_OPS:
+        return None
+    return tuple(prod(size) for size in signature.input_sizes)

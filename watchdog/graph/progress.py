@@ -1,0 +1,196 @@
+"""How far each rank is in each group, and whether it has entered a given operation.
+
+"Not recorded" is never "missing": an operation older than the ring's window was overwritten, a dump may hold unfinished
+entries only, and a truncated file lost its newest ones. Then the counters decide, and where they are silent the answer is
+``UNKNOWN``.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from pardbg.watchdog.graph.groups import Groups
+from pardbg.watchdog.model.operations import DEVICE_BACKENDS, ROOTED_OPS
+from pardbg.watchdog.model.recording import GroupProgress, Operation, Recording
+from pardbg.watchdog.store.view import EvidenceView
+
+
+class Arrival(Enum):
+    """Whether a rank has entered an operation."""
+
+    ABSENT = auto()  # it has not issued it
+    ARRIVED = auto()  # issued, and not finished on this rank
+    COMPLETED = auto()  # finished on this rank
+    UNKNOWN = auto()  # this rank's evidence does not say
+
+
+@dataclass
+class Lane:
+    """One rank's operations in one group.
+
+    ``newest`` is the last collective issued, ``completed`` the last one finished; None where that is not known.
+    """
+
+    collectives: dict[int, Operation] = field(default_factory=dict)
+    p2p: list[Operation] = field(default_factory=list)
+    newest: int | None = None
+    completed: int | None = None
+
+    @property
+    def first_lost(self) -> int | None:
+        """The oldest unfinished collective, if the ring has already overwritten it."""
+        if self.completed is None or self.newest is None or self.completed >= self.newest:
+            return None
+        return None if self.completed + 1 in self.collectives else self.completed + 1
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The lanes of all ranks, by (rank, group index).
+
+    ``limits``: per group the last collective that can have succeeded, where a member ended before it issued more.
+    """
+
+    view: EvidenceView
+    groups: Groups
+    lanes: dict[tuple[int, int], Lane]
+    limits: dict[int, int] = field(default_factory=dict)
+
+    def operations(self, rank: int) -> Iterator[tuple[int, Operation]]:
+        """The operations of a rank with their group index, oldest first."""
+        recording = self.view.recordings[rank]
+        indices = [self.groups.by_rank[rank, named.name] for named in recording.groups]
+        return ((indices[operation.group], operation) for operation in recording.operations)
+
+    def arrival(self, rank: int, group: int, seq: int) -> Arrival:
+        """Whether the rank has entered collective ``seq`` of the group."""
+        recording = self.view.recordings.get(rank)
+        if recording is None:
+            return Arrival.UNKNOWN
+        lane = self.lanes.get((rank, group))
+        if lane is not None:
+            operation = lane.collectives.get(seq)
+            if operation is not None:
+                return Arrival.COMPLETED if self.is_finished(rank, group, operation) else Arrival.ARRIVED
+            if lane.newest is not None and seq > lane.newest:
+                return Arrival.ABSENT
+            if lane.newest is not None:
+                return Arrival.COMPLETED if lane.completed is None or seq <= lane.completed else Arrival.ARRIVED
+        if recording.configs and all(config.name != self.groups.groups[group].name for config in recording.configs):
+            return Arrival.ABSENT  # a group is configured at its first operation, and this rank has not come to it
+        return Arrival.UNKNOWN if _may_have_lost(recording, seq) else Arrival.ABSENT
+
+    def is_finished(self, rank: int, group: int, operation: Operation) -> bool:
+        """Whether the operation is over and can have succeeded: gloo also retires what ended with an error."""
+        if not operation.is_done or operation.is_p2p or operation.seq <= self.limits.get(group, operation.seq):
+            return operation.is_done
+        signature = self.view.recordings[rank].signatures[operation.signature]
+        return signature.backend in DEVICE_BACKENDS or signature.op in ROOTED_OPS
+
+    def is_whole(self, group: int) -> bool:
+        """Whether all members are known: they were named; or every rank was seen, and these completed a collective."""
+        found = self.groups.groups[group]
+        if not found.is_inferred:
+            return True
+        return len(self.view.recordings) == self.view.world_size and any(
+            operation.is_done and self.view.recordings[rank].signatures[operation.signature].op not in ROOTED_OPS
+            for rank in found.ranks
+            if (rank, group) in self.lanes
+            for operation in self.lanes[rank, group].collectives.values()
+        )
+
+
+def trace_progress(view: EvidenceView, groups: Groups) -> Progress:
+    """Sorts every operation into its lane and works out how far each lane reached. Linear in the number of operations."""
+    lanes: dict[tuple[int, int], Lane] = {}
+    progress = Progress(view, groups, lanes)
+    for rank in view.recordings:
+        for group, operation in progress.operations(rank):
+            lane = lanes.get((rank, group))
+            if lane is None:
+                lane = lanes[rank, group] = Lane()
+            if operation.is_p2p:
+                lane.p2p.append(operation)
+            else:
+                lane.collectives[operation.seq] = operation
+    counters = _Counters(progress)
+    ended = view.ended_ranks
+    members = ((rank, group.index) for group in groups.groups for rank in group.ranks if rank in view.recordings)
+    for member in members:
+        newest = _newest_collective(*member, progress, counters)
+        if newest is None:
+            continue
+        lane = lanes.setdefault(member, Lane())
+        lane.newest, lane.completed = newest, counters.completed(*member)
+        if member[0] in ended:
+            progress.limits[member[1]] = min(newest, progress.limits.get(member[1], newest))
+    return progress
+
+
+def _newest_collective(rank: int, group: int, progress: Progress, counters: "_Counters") -> int | None:
+    lane = progress.lanes.get((rank, group))
+    recorded = max(lane.collectives) if lane is not None and lane.collectives else None
+    if recorded is not None and not progress.view.recordings[rank].damage:
+        return recorded  # the ring always holds its newest entries
+    counted = counters.enqueued(rank, group)
+    return recorded if counted is None else max(counted, recorded or 0)
+
+
+def _may_have_lost(recording: Recording, seq: int) -> bool:
+    """Whether an operation that is neither recorded nor counted may have been issued all the same."""
+    if recording.damage:
+        return True
+    unmapped = [counter for counter in recording.progress if counter.local_id not in recording.local_ids]
+    if recording.progress:
+        return any(counter.last_enqueued >= seq for counter in unmapped)
+    return bool(recording.operations) and recording.operations[0].record_id > 0
+
+
+class _Counters:
+    """The counters of groups without entries in the ring. Their keys are private numbers of the process.
+
+    A rank's own entries tell which number is which group. Where the ring has none, the number is borrowed from the other
+    members of the group: creation order is the same on them. The counter counts *work*, so it says nothing of collectives
+    in a group that also has P2P.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        self._view = progress.view
+        self._groups = progress.groups
+        self._with_p2p = {group for (_, group), lane in progress.lanes.items() if lane.p2p}
+        self._numbers: dict[int, Counter[str]] = {}
+        for rank, recording in self._view.recordings.items():
+            for local_id, name in recording.local_ids.items():
+                group = self._groups.by_rank.get((rank, name))
+                if group is not None:
+                    self._numbers.setdefault(group, Counter())[local_id] += 1
+
+    def enqueued(self, rank: int, group: int) -> int | None:
+        """The last collective this rank issued in the group (0: none yet), or None if the counters do not say."""
+        counter = self._find(rank, group)
+        return None if counter is None else max(counter.last_enqueued, 0)
+
+    def completed(self, rank: int, group: int) -> int | None:
+        """The last collective this rank finished in the group. Devices only: gloo's threads finish out of order."""
+        counter = self._find(rank, group)
+        signatures = self._view.recordings[rank].signatures
+        if counter is None or any(signature.backend not in DEVICE_BACKENDS for signature in signatures):
+            return None
+        return max(counter.last_completed, 0)
+
+    def _find(self, rank: int, group: int) -> GroupProgress | None:
+        if group in self._with_p2p:
+            return None
+        recording = self._view.recordings[rank]
+        name = self._groups.groups[group].name
+        own = {known: local_id for local_id, known in recording.local_ids.items()}
+        local_id = own.get(name) or self._borrow(recording, group)
+        return next((counter for counter in recording.progress if counter.local_id == local_id), None)
+
+    def _borrow(self, recording: Recording, group: int) -> str | None:
+        numbers = self._numbers.get(group)
+        if numbers is None or len(numbers) != 1:
+            return None
+        (local_id,) = numbers
+        return None if local_id in recording.local_ids else local_id

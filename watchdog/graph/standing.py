@@ -1,0 +1,72 @@
+"""What each rank is doing, from whatever was seen of it: its recorder, its process, its own stack."""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from pardbg.watchdog.graph.fronts import Front
+from pardbg.watchdog.positions.position import Place, Position, read_position
+from pardbg.watchdog.store.view import EvidenceView
+
+
+class Stance(Enum):
+    """What a rank is doing."""
+
+    WAITING = auto()  # an operation of it is outstanding
+    IDLE = auto()  # its recorder shows nothing outstanding
+    HOST = auto()  # its own stack shows it outside communication
+    HIDDEN = auto()  # in communication that its recorder does not show
+    ENDED = auto()  # its process has ended
+    UNSEEN = auto()  # nothing usable was seen of it
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One rank's stance. ``positions`` are read from its stacks, oldest sample first."""
+
+    rank: int
+    stance: Stance
+    fronts: tuple[Front, ...] = ()
+    positions: tuple[Position, ...] = ()
+
+    @property
+    def position(self) -> Position | None:
+        """The newest position."""
+        return self.positions[-1] if self.positions else None
+
+    @property
+    def is_still(self) -> bool:
+        """Whether two samples of the stack show it at the same place."""
+        return len(self.positions) > 1 and self.positions[0].frame == self.positions[-1].frame
+
+    @property
+    def can_be_root(self) -> bool:
+        """Whether others can wait for this rank while it waits for nobody."""
+        return self.stance in {Stance.IDLE, Stance.HOST, Stance.ENDED}
+
+
+def find_standings(view: EvidenceView, fronts: dict[int, tuple[Front, ...]]) -> dict[int, Standing]:
+    """The standing of every rank of the job, seen or not."""
+    ranks = {*range(view.world_size or 0), *fronts, *view.stacks, *view.processes}
+    return {rank: _stand(rank, view, fronts.get(rank, ())) for rank in sorted(ranks)}
+
+
+def _stand(rank: int, view: EvidenceView, fronts: tuple[Front, ...]) -> Standing:
+    read = (read_position(stack) for stack in view.stacks.get(rank, ()))
+    positions = tuple(position for position in read if position is not None)
+    position = positions[-1] if positions else None
+    return Standing(rank, _stance(rank, view, fronts, position), fronts, positions)
+
+
+def _stance(rank: int, view: EvidenceView, fronts: tuple[Front, ...], position: Position | None) -> Stance:
+    if rank in view.ended_ranks:
+        return Stance.WAITING if fronts else Stance.ENDED
+    if position is not None and position.is_definite:
+        return Stance.HOST  # even with work queued on its device, this thread will issue nothing more until it comes back
+    if fronts:
+        return Stance.WAITING
+    if position is not None:
+        return Stance.HOST if position.place is Place.HOST else Stance.HIDDEN
+    recording = view.recordings.get(rank)
+    if recording is None or recording.damage:
+        return Stance.UNSEEN
+    return Stance.HIDDEN if recording.unrecorded_p2p else Stance.IDLE

@@ -1,0 +1,1 @@
+"""The judge: from findings to one verdict. Pure."""

@@ -1,0 +1,121 @@
+"""The judge: evidence in, the report out. Reads no clock and no file: what time it is, the caller says."""
+
+from dataclasses import dataclass
+
+from pardbg import __version__
+from pardbg.watchdog.correlators.all import CORRELATORS
+from pardbg.watchdog.correlators.cascade import find_consequences
+from pardbg.watchdog.correlators.situation import Situation
+from pardbg.watchdog.graph.axes import find_layout
+from pardbg.watchdog.graph.standing import Stance
+from pardbg.watchdog.judge.motion import moved_between_samples
+from pardbg.watchdog.judge.precedence import rank_findings
+from pardbg.watchdog.model.evidence import Absence, Stack
+from pardbg.watchdog.model.names import CollectorName, JobSource, Kind, Status
+from pardbg.watchdog.model.report import Coverage, Finding, Job, Report, Software, Unknown
+from pardbg.watchdog.store.view import EvidenceView
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What the evidence itself does not say: when the judging was done, and how long the whole took."""
+
+    decided_at: str
+    took_s: float = 0.0
+    source: JobSource = JobSource.FILES
+    notes: tuple[str, ...] = ()
+
+
+def judge(view: EvidenceView, circumstances: Circumstances) -> Report:
+    """Decides. The same evidence gives the same report, in whatever order it was read."""
+    situation = Situation.of(view)
+    moved = moved_between_samples(view)
+    found = () if moved else tuple(finding for correlate in CORRELATORS for finding in correlate(situation))
+    findings, set_aside = rank_findings(found)
+    verdict = findings[0] if findings else None
+    if verdict is not None:
+        set_aside += find_consequences(situation, verdict)
+    unknowns = _unknowns(view)
+    status, note = _status(situation, verdict, moved=moved)
+    return Report(
+        pardbg_version=__version__,
+        job=Job(id=view.job.job, source=circumstances.source, world_size=view.world_size),
+        status=status,
+        verdict=verdict,
+        findings=findings,
+        set_aside=set_aside,
+        unknowns=unknowns,
+        coverage=_coverage(view),
+        layout=find_layout(situation.groups),
+        software=_software(view),
+        decided_at=circumstances.decided_at,
+        sampled_at=(view.job.sampled_at,) if view.job.sampled_at else (),
+        took_s=circumstances.took_s,
+        notes=(*circumstances.notes, *((note,) if note else ())),
+    )
+
+
+def _status(situation: Situation, verdict: Finding | None, *, moved: bool) -> tuple[Status, str]:
+    view = situation.view
+    seen_all = bool(view.world_size) and len(view.recordings) == view.world_size
+    ended = view.ended_ranks
+    if verdict is not None:
+        is_over = bool(ended) and len(ended) == len(situation.standings)
+        failed = is_over and verdict.kind is not Kind.INSUFFICIENT_EVIDENCE
+        return (Status.FAILED if failed else Status.HUNG), ""
+    if moved:
+        return Status.HEALTHY, "operations were completed between the samples: the job moves"
+    if ended and len(ended) == len(situation.standings):
+        return Status.HEALTHY, "every process has ended with exit code 0"
+    if any(recording.damage for recording in view.recordings.values()) or not seen_all:
+        return Status.UNDETERMINED, "nothing is outstanding on the ranks that were seen; the others may tell another story"
+    if any(standing.stance is Stance.HIDDEN and not standing.positions for standing in situation.standings.values()):
+        return Status.UNDETERMINED, "this job uses send and recv on gloo, which its recorder does not show: stacks would tell"
+    return Status.HEALTHY, "nothing was outstanding on any rank when the dumps were written"
+
+
+def _unknowns(view: EvidenceView) -> tuple[Unknown, ...]:
+    return tuple(
+        Unknown(
+            rank=item.rank,
+            host=item.host,
+            collector=item.source,
+            reason=item.observation.reason,
+            detail=item.observation.detail,
+        )
+        for item in view.absences
+        if isinstance(item.observation, Absence)
+    )
+
+
+def _coverage(view: EvidenceView) -> Coverage:
+    seen: dict[CollectorName, set[int]] = {}
+    for item in view.evidence:
+        if item.rank is None or isinstance(item.observation, Absence):
+            continue
+        if item.source is CollectorName.FLIGHT_RECORDER and item.rank not in view.recordings:
+            continue
+        if isinstance(item.observation, Stack) and not item.observation.threads:
+            continue
+        seen.setdefault(item.source, set()).add(item.rank)
+    if view.processes:
+        seen.setdefault(CollectorName.HOST, set()).update(
+            rank for rank, process in view.processes.items() if process.state or process.exit_code is not None
+        )
+    return Coverage(
+        ranks_expected=view.world_size,
+        ranks_seen=len(set().union(*seen.values())),
+        by_collector={name.value: len(ranks) for name, ranks in sorted(seen.items()) if ranks},
+    )
+
+
+def _software(view: EvidenceView) -> tuple[Software, ...]:
+    hosts: dict[str, set[str]] = {}
+    for rank, recording in view.recordings.items():
+        if recording.library_version:
+            host = view.host(rank)
+            hosts.setdefault(recording.library_version, set()).update([host] if host else [])
+    return tuple(
+        Software(hosts=tuple(sorted(names)), torch=None, nccl=version, driver=None, python=None)
+        for version, names in sorted(hosts.items())
+    )

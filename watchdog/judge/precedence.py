@@ -1,0 +1,82 @@
+"""Cause before consequence: which finding is the verdict, and which ones merely follow from another."""
+
+from collections.abc import Iterable, Sequence
+
+from pardbg.watchdog.model.names import Cause, Kind
+from pardbg.watchdog.model.report import Finding
+
+ORDER = (
+    Kind.DEAD_RANK,
+    Kind.DEVICE_STUCK,
+    Kind.GROUP_MISMATCH,
+    Kind.ORDER_INVERSION,
+    Kind.DESYNC,
+    Kind.P2P_DEADLOCK,
+    Kind.INIT_STUCK,
+    Kind.MISSING_PARTICIPANT,
+    Kind.P2P_UNMATCHED,
+    Kind.COMM_STUCK,
+    Kind.MULTI_COMM_DEADLOCK,
+    Kind.INSUFFICIENT_EVIDENCE,
+)
+"""When several kinds fit, the first is the verdict (contract). An initialisation that is stuck is a missing participant."""
+
+DIVERGENCES = frozenset({Kind.GROUP_MISMATCH, Kind.ORDER_INVERSION, Kind.DESYNC})
+
+
+def rank_findings(findings: Iterable[Finding]) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    """Splits findings into those that stand, verdict first, and those set aside as consequences of one that stands."""
+    standing: list[Finding] = []
+    aside: list[Finding] = []
+    for finding in sorted(findings, key=_precedence):
+        (aside if any(follows(finding, cause) for cause in standing) else standing).append(finding)
+    overturned = [finding for finding in standing if any(follows(finding, cause) for cause in standing if cause is not finding)]
+    return tuple(finding for finding in standing if finding not in overturned), (*overturned, *aside)
+
+
+def _precedence(finding: Finding) -> tuple[int, int, str, tuple[int, ...]]:
+    first = finding.first_divergence.seq if finding.first_divergence else 0
+    return (ORDER.index(finding.kind), first, finding.group.name if finding.group else "", finding.victims)
+
+
+def follows(finding: Finding, cause: Finding) -> bool:
+    """Whether ``finding`` is nothing but a consequence of ``cause``."""
+    if finding.kind is Kind.INSUFFICIENT_EVIDENCE:
+        return cause.kind is not Kind.INSUFFICIENT_EVIDENCE
+    if finding.kind is Kind.GROUP_MISMATCH:
+        return cause.kind is Kind.GROUP_MISMATCH and cause is not finding and _named(finding) == _named(cause)
+    if finding.kind is Kind.DEAD_RANK:
+        return cause.kind is Kind.DESYNC and _died_of(finding, cause)
+    if cause.kind is Kind.DESYNC and finding.kind is Kind.ORDER_INVERSION:
+        return _same_group(finding, cause) and _is_earlier(cause, finding)
+    if cause.kind in DIVERGENCES:
+        return finding.kind in {Kind.MISSING_PARTICIPANT, Kind.DESYNC, Kind.COMM_STUCK, Kind.P2P_UNMATCHED} and (
+            _same_group(finding, cause) or _names_same(finding, cause)
+        )
+    return False
+
+
+def _died_of(death: Finding, desync: Finding) -> bool:
+    """A mismatch makes gloo abort the process that notices it: that death is a consequence."""
+    aborted = all("SIGABRT" in subject.why for subject in death.culprits)
+    return death.cause is Cause.SIGNAL and aborted and _names_same(death, desync)
+
+
+def _same_group(finding: Finding, cause: Finding) -> bool:
+    return finding.group is not None and cause.group is not None and finding.group.name == cause.group.name
+
+
+def _names_same(finding: Finding, cause: Finding) -> bool:
+    named = _named(finding)
+    return bool(named) and named <= _named(cause)
+
+
+def _is_earlier(desync: Finding, inversion: Finding) -> bool:
+    if desync.first_divergence is None or inversion.collective is None or inversion.collective.seq is None:
+        return False
+    return desync.first_divergence.seq < inversion.collective.seq
+
+
+def _named(finding: Finding) -> set[int]:
+    subjects: Sequence[int | None] = [subject.rank for subject in (*finding.culprits, *finding.candidates)]
+    return {rank for rank in subjects if rank is not None}

@@ -1,0 +1,1 @@
+"""The nouns that every other package speaks: frozen, typed, and free of any I/O."""

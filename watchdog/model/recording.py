@@ -1,0 +1,113 @@
+"""What one rank's flight recorder says, back-end quirks removed: groups, operations, progress.
+
+The compact form matters: a job has millions of entries. An operation holds indices into the recording's tables, so that equal
+signatures and call sites are stored once.
+"""
+
+from msgspec import Struct
+
+from pardbg.watchdog.model.base import Noun
+
+NO_SITE = -1
+
+
+class Frame(Noun, frozen=True, kw_only=True):
+    """One stack frame; ``line`` is 0 where the tool does not know it."""
+
+    name: str
+    filename: str
+    line: int
+
+    @property
+    def where(self) -> str:
+        """``file:line function``, the form of every call site in a report."""
+        return f"{self.filename}:{self.line} {self.name}"
+
+    @property
+    def short(self) -> str:
+        """``function (last/two:line)``, for chains of frames."""
+        return f"{self.name} ({'/'.join(self.filename.split('/')[-2:])}:{self.line})"
+
+
+class Signature(Noun, frozen=True, kw_only=True):
+    """What an operation is, without when: two ranks match if these agree as far as the operation demands.
+
+    Sizes are the shapes of the tensors, in elements. ``src`` and ``dst`` are group ranks, for send and recv only.
+    """
+
+    backend: str
+    op: str
+    input_sizes: tuple[tuple[int, ...], ...] = ()
+    output_sizes: tuple[tuple[int, ...], ...] = ()
+    input_dtypes: tuple[str, ...] = ()
+    output_dtypes: tuple[str, ...] = ()
+    src: int | None = None
+    dst: int | None = None
+
+
+class Operation(Struct, frozen=True, array_like=True, gc=False):
+    """One entry of the ring. ``group``, ``signature`` and ``site`` are indices into the recording's tables.
+
+    ``seq`` is the collective sequence number, the key that aligns ranks. ``batch`` tells apart the coalesced groups of P2P
+    operations (0: not coalesced): all operations of a batch are launched together. ``created_ns`` is wall time, epoch ns.
+    """
+
+    record_id: int
+    group: int
+    seq: int
+    p2p_seq: int
+    signature: int
+    site: int
+    created_ns: int
+    is_done: bool
+    is_p2p: bool
+    batch: int = 0
+
+
+class GroupName(Noun, frozen=True, kw_only=True):
+    """How an entry names its process group."""
+
+    name: str
+    desc: str
+
+
+class GroupConfig(Noun, frozen=True, kw_only=True):
+    """A process group of this rank with its members (global ranks) as the recorder knows them."""
+
+    name: str
+    desc: str
+    ranks: tuple[int, ...]
+
+
+class GroupProgress(Noun, frozen=True, kw_only=True):
+    """The counters that survive a wrapped ring, -1 for none, keyed by a number that only this process understands."""
+
+    local_id: str
+    last_enqueued: int
+    last_completed: int
+
+
+class Recording(Noun, frozen=True, kw_only=True):
+    """One dump of one rank's flight recorder, oldest operation first.
+
+    ``local_ids`` maps the process's own group numbers to group names, as far as the ring's entries show it.
+    ``unrecorded_p2p`` names the groups that also carry point-to-point operations the recorder does not show (gloo): a rank
+    with nothing outstanding may be waiting in one. ``damage`` says what of the file was lost, or is empty.
+    """
+
+    version: str
+    library_version: str
+    groups: tuple[GroupName, ...]
+    signatures: tuple[Signature, ...]
+    sites: tuple[tuple[Frame, ...], ...]
+    operations: tuple[Operation, ...]
+    configs: tuple[GroupConfig, ...]
+    progress: tuple[GroupProgress, ...]
+    local_ids: dict[str, str]
+    unrecorded_p2p: tuple[str, ...] = ()
+    damage: str = ""
+
+    @property
+    def is_switched_on(self) -> bool:
+        """An idle recorder still has progress counters; one that is off has neither counters nor entries."""
+        return bool(self.operations or self.progress)

@@ -1,0 +1,27 @@
+"""Checks JSON against the shipped schema. For tests: it needs jsonschema, which pardbg itself does not."""
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]  # ships no types
+
+from pardbg.watchdog.outputs.schema import SCHEMA_FILE
+
+
+def validate_report(report: Any) -> None:
+    """Check one decoded report.
+
+    Raises:
+        jsonschema.ValidationError: it is not a ``pardbg.report/1``; the message is that of the innermost mistake.
+    """
+    mistake = jsonschema.exceptions.best_match(_validator().iter_errors(report))
+    if mistake is not None:
+        raise mistake
+
+
+@cache
+def _validator() -> Any:
+    text = files("pardbg.watchdog.outputs").joinpath(SCHEMA_FILE).read_text(encoding="utf-8")
+    return jsonschema.Draft202012Validator(json.loads(text))

@@ -1,0 +1,45 @@
+"""What `py-spy dump --json` would print of a rank, given where its host stands."""
+
+from typing import Any
+
+from pardbg.watchdog.model.recording import Frame
+from pardbg.watchdog.sim.engine import Host
+
+FIRST_PID = 20_000
+_THREAD_ID = 139_674_295_085_952
+
+
+def stack_of(host: Host) -> list[dict[str, Any]]:
+    """The threads of the rank's process: the training thread and the pin-memory thread of its data loader."""
+    pid = FIRST_PID + host.rank
+    frames = host.standing.frames if host.standing else ()
+    idle = Frame(name="wait", filename="/usr/lib/python3.11/threading.py", line=324)
+    return [
+        _thread(pid, pid, "MainThread", frames),
+        _thread(pid, pid + 1, "Thread-1 (_pin_memory_loop)", (idle,)),
+    ]
+
+
+def _thread(pid: int, os_thread_id: int, name: str, frames: tuple[Frame, ...]) -> dict[str, Any]:
+    return {
+        "pid": pid,
+        "thread_id": _THREAD_ID + 4096 * (os_thread_id - FIRST_PID),
+        "thread_name": name,
+        "os_thread_id": os_thread_id,
+        "active": False,
+        "owns_gil": False,
+        "frames": [_frame(frame) for frame in frames],
+        "process_info": None,
+    }
+
+
+def _frame(frame: Frame) -> dict[str, Any]:
+    return {
+        "name": frame.name,
+        "filename": frame.filename,
+        "module": None,
+        "short_filename": frame.filename.rsplit("/", 1)[-1],
+        "line": frame.line,
+        "locals": None,
+        "is_entry": False,
+    }

@@ -1,0 +1,1 @@
+"""What has been seen so far, put in order by rank."""

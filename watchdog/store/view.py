@@ -1,0 +1,169 @@
+"""The evidence of one job as correlators see it: by rank, newest sample first, with every absence kept."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from pardbg.watchdog.model.evidence import (
+    Absence,
+    Evidence,
+    FlightRecording,
+    JobDescription,
+    LogTraceback,
+    RankDescription,
+    Stack,
+)
+from pardbg.watchdog.model.names import AbsenceReason, CollectorName
+from pardbg.watchdog.model.recording import Recording
+from pardbg.watchdog.model.report import EvidenceLine
+
+WORLD_DESC = "default_pg"
+ENDED_STATES = frozenset({"gone", "X", "Z"})
+
+
+@dataclass(frozen=True)
+class EvidenceView:
+    """Read-only access to the evidence of one job. Everything is derived from ``evidence``; the order given does not matter."""
+
+    evidence: tuple[Evidence, ...]
+
+    @classmethod
+    def of(cls, evidence: Iterable[Evidence]) -> "EvidenceView":
+        """Puts evidence into a canonical order, so that no verdict can depend on who was read first."""
+        return cls(tuple(sorted(evidence, key=lambda item: (-1 if item.rank is None else item.rank, item.source, item.origin))))
+
+    @cached_property
+    def job(self) -> JobDescription:
+        """The job's description; empty if there was no ``job.json``."""
+        found = (item.observation for item in self.evidence if isinstance(item.observation, JobDescription))
+        return next(found, JobDescription(job=None, world_size=None))
+
+    @cached_property
+    def processes(self) -> dict[int, RankDescription]:
+        """What is known of each rank's process."""
+        return {description.rank: description for description in self.job.ranks}
+
+    @cached_property
+    def ended_ranks(self) -> frozenset[int]:
+        """The ranks whose processes are known to have ended."""
+        return frozenset(
+            rank for rank, process in self.processes.items() if process.state in ENDED_STATES or process.exit_code is not None
+        )
+
+    @cached_property
+    def samples(self) -> dict[int, tuple[Recording, ...]]:
+        """All usable recordings of each rank, oldest sample first. A recorder that is off is not usable."""
+        by_rank: dict[int, dict[int, Recording]] = {}
+        for item in self.evidence:
+            seen = item.observation
+            if isinstance(seen, FlightRecording) and item.rank is not None and seen.recording.is_switched_on:
+                by_rank.setdefault(item.rank, {})[seen.sample] = seen.recording
+        return {rank: tuple(by_rank[rank][sample] for sample in sorted(by_rank[rank])) for rank in sorted(by_rank)}
+
+    @cached_property
+    def recordings(self) -> dict[int, Recording]:
+        """The newest usable recording of each rank."""
+        return {rank: samples[-1] for rank, samples in self.samples.items()}
+
+    @cached_property
+    def stacks(self) -> dict[int, tuple[Stack, ...]]:
+        """The stacks of each rank, oldest sample first."""
+        by_rank: dict[int, dict[int, Stack]] = {}
+        for item in self.evidence:
+            if isinstance(item.observation, Stack) and item.rank is not None:
+                by_rank.setdefault(item.rank, {})[item.observation.sample] = item.observation
+        return {rank: tuple(by_rank[rank][sample] for sample in sorted(by_rank[rank])) for rank in by_rank}
+
+    @cached_property
+    def tracebacks(self) -> dict[int, LogTraceback]:
+        """The first own traceback in each rank's log."""
+        return {
+            item.rank: item.observation
+            for item in reversed(self.evidence)
+            if isinstance(item.observation, LogTraceback) and item.rank is not None
+        }
+
+    @cached_property
+    def world_size(self) -> int | None:
+        """The number of ranks: as described, else as the default group says, else as far as ranks were seen."""
+        if self.job.world_size:
+            return self.job.world_size
+        worlds = [
+            len(config.ranks)
+            for recording in self.recordings.values()
+            for config in recording.configs
+            if config.desc == WORLD_DESC
+        ]
+        if worlds:
+            return max(worlds)
+        members = [config.ranks[-1] for recording in self.recordings.values() for config in recording.configs if config.ranks]
+        ranks = [item.rank for item in self.evidence if item.rank is not None]
+        return max([*members, *ranks, *self.processes], default=-1) + 1 or None
+
+    @cached_property
+    def absences(self) -> tuple[Evidence, ...]:
+        """Everything that could not be seen, recorders that are off and files that never came included."""
+        lost = [item for item in self.evidence if isinstance(item.observation, Absence)]
+        return (*lost, *self._silent_recorders())
+
+    def _silent_recorders(self) -> Iterable[Evidence]:
+        explained = {
+            item.rank
+            for item in self.evidence
+            if isinstance(item.observation, Absence) and item.source is CollectorName.FLIGHT_RECORDER
+        }
+        for item in self.evidence:
+            seen = item.observation
+            if not isinstance(seen, FlightRecording) or item.rank in explained:
+                continue
+            if not seen.recording.is_switched_on:
+                explained.add(item.rank)
+                yield _absent(item.rank, *_why_silent(seen.recording), item.origin)
+            elif seen.recording.damage:
+                yield _absent(item.rank, AbsenceReason.UNREADABLE, seen.recording.damage, item.origin)
+        for rank in range(self.world_size or 0):
+            if rank not in self.recordings and rank not in explained:
+                yield _absent(rank, AbsenceReason.LOST, "there is no flight-recorder dump of this rank", "")
+
+    def host(self, rank: int) -> str | None:
+        """The host of a rank, where known."""
+        if rank in self.processes and self.processes[rank].host:
+            return self.processes[rank].host
+        return next((item.host for item in self.evidence if item.rank == rank and item.host), None)
+
+    def line(self, source: CollectorName, rank: int, text: str) -> EvidenceLine:
+        """Words an observed fact with its origin and time."""
+        item = self._sources.get((source, rank))
+        return EvidenceLine(
+            source=source,
+            rank=rank,
+            host=self.host(rank),
+            at=item.observed_at if item else self.job.sampled_at,
+            text=text,
+            origin=item.origin if item else self._job_origin,
+        )
+
+    @cached_property
+    def _sources(self) -> dict[tuple[CollectorName, int], Evidence]:
+        return {(item.source, item.rank): item for item in self.evidence if item.rank is not None}
+
+    @cached_property
+    def _job_origin(self) -> str:
+        return next((item.origin for item in self.evidence if isinstance(item.observation, JobDescription)), "")
+
+
+def _why_silent(recording: Recording) -> tuple[AbsenceReason, str]:
+    if recording.damage:
+        return AbsenceReason.UNREADABLE, recording.damage
+    if recording.configs:
+        return AbsenceReason.EMPTY, "the dump holds no operation and no counters: nothing says whether anything is outstanding"
+    return AbsenceReason.SWITCHED_OFF, "the flight recorder of this rank was off (TORCH_FR_BUFFER_SIZE=0)"
+
+
+def _absent(rank: int | None, reason: AbsenceReason, detail: str, origin: str) -> Evidence:
+    return Evidence(
+        source=CollectorName.FLIGHT_RECORDER,
+        rank=rank,
+        observation=Absence(reason=reason, detail=detail),
+        origin=origin,
+    )
