@@ -72,11 +72,12 @@ def _check_listed(listings: Iterable[Listing], troubles: Iterable[Missing | Prob
         if isinstance(trouble, Missing):
             raise InputError(f"cannot read {trouble.path}: {trouble.detail}", remedy="give files or folders that exist")
         problems.append(trouble)
-    for listing in listings:
+    listed = tuple(listings)
+    for listing in listed:
         problems.extend(listing.problems)
-    if not problems and not any(listing.files for listing in listings):
+    if not problems and not any(listing.files for listing in listed):
         raise InputError(
-            "there is no file in what was given",
+            f"there is no file in {', '.join(listing.root for listing in listed)}",
             remedy="give the folder with the flight-recorder dumps (TORCH_FR_DUMP_TEMP_FILE), stacks or logs",
         )
     return problems

@@ -161,14 +161,12 @@ class Reader:
                         child.ask(task, task.request)
 
     def _listen(self, child: Child[Task], waiting: deque[Task], answer: Answer) -> None:
-        replies = child.hear()
-        if replies is None:
-            died = "the process that read it died: too large, or made to crash its reader"
-            self._abandon(child, waiting, answer, (AbsenceReason.UNREADABLE, died))
-            return
-        for reply in replies:
+        for reply in child.hear():
             if child.tasks and answer(child.tasks[0], reply):
                 child.tasks.popleft()
+        if child.is_lost:
+            died = "the process that read it died: too large, or made to crash its reader"
+            self._abandon(child, waiting, answer, (AbsenceReason.UNREADABLE, died))
 
     def _abandon(self, child: Child[Task], waiting: deque[Task], answer: Answer, why: tuple[AbsenceReason, str]) -> None:
         """Gives up a child and the task in its hands; the task ahead goes back."""

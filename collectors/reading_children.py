@@ -24,8 +24,8 @@ Task = TypeVar("Task")
 
 def child_command() -> list[str]:
     """The command of a child: isolated, without site, so that neither the folder it reads nor the environment can add code."""
-    places = {str(Path(module.__file__ or "").parent.parent) for module in (pardbg, msgspec)}
-    return [sys.executable, "-I", "-S", "-c", _START, *sorted(places)]
+    places = dict.fromkeys(str(Path(module.__file__ or "").parent.parent) for module in (pardbg, msgspec))
+    return [sys.executable, "-I", "-S", "-c", _START, *places]
 
 
 class Child(Generic[Task]):
@@ -47,6 +47,7 @@ class Child(Generic[Task]):
         )
         self.tasks: deque[Task] = deque()
         self.heard_at_s = time.monotonic()
+        self.is_lost = False
         self._received = bytearray()
         self._decoder = msgspec.msgpack.Decoder(Reply)
         os.set_blocking(self.fileno(), False)
@@ -71,33 +72,36 @@ class Child(Generic[Task]):
             if self._process.stdin is not None:
                 self._process.stdin.write(frame(request))
 
-    def hear(self) -> list[Reply] | None:
-        """Takes the answers that have arrived in full; None once the child has ended or talks nonsense."""
+    def hear(self) -> list[Reply]:
+        """Takes the answers that have arrived in full. Once the child has ended or talks nonsense it `is_lost`."""
         try:
             part = os.read(self.fileno(), _PIPE_READ_BYTES)
         except BlockingIOError:
             return []
-        if not part:
-            return None
+        self.is_lost = not part
         self.heard_at_s = time.monotonic()
         self._received += part
-        return self._decode()
-
-    def _decode(self) -> list[Reply] | None:
         replies: list[Reply] = []
-        while len(self._received) >= LENGTH.size:
-            size = LENGTH.unpack_from(self._received)[0]
-            if size > _LARGEST_REPLY_BYTES:
-                return None
-            end = LENGTH.size + size
-            if len(self._received) < end:
-                break
+        while not self.is_lost and (body := self._take_body()) is not None:
             try:
-                replies.append(self._decoder.decode(memoryview(self._received)[LENGTH.size : end]))
+                replies.append(self._decoder.decode(body))
             except (msgspec.DecodeError, UnicodeDecodeError):
-                return None
-            del self._received[:end]
+                self.is_lost = True
         return replies
+
+    def _take_body(self) -> bytes | None:
+        """The next whole frame's content, None if it has not arrived yet."""
+        if len(self._received) < LENGTH.size:
+            return None
+        size = LENGTH.unpack_from(self._received)[0]
+        if size > _LARGEST_REPLY_BYTES:
+            self.is_lost = True
+        end = LENGTH.size + size
+        if self.is_lost or len(self._received) < end:
+            return None
+        body = bytes(memoryview(self._received)[LENGTH.size : end])
+        del self._received[:end]
+        return body
 
     def end(self) -> None:
         """Kills the child and forgets it. One in uninterruptible sleep stays until its mount answers; we do not wait."""

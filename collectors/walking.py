@@ -21,6 +21,7 @@ _KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
     stat.S_IFSOCK: "a socket",
+    stat.S_IFLNK: "a link to itself",
 }
 
 

@@ -16,6 +16,9 @@ from pardbg.watchdog.errors import ParseError
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Sizes = tuple[tuple[Int64, ...], ...]
 
+# What msgspec raises for values of the wrong type: too deep, or holding half a character (a pickle can).
+_UNFIT = (msgspec.ValidationError, RecursionError, UnicodeEncodeError)
+
 
 class RawEntry(msgspec.Struct, gc=False):
     """One entry as written. Every key but the name may be missing in some version."""
@@ -130,13 +133,15 @@ def _type_dump(content: dict[str, Any], damage: str) -> RawDump:
     header = {key: content[key] for key in ("version", "comm_lib_version", "nccl_version") if isinstance(content.get(key), str)}
     configs = _type_mapping(content.get("pg_config"), RawConfig, lost)
     progress = _type_mapping(content.get("pg_status"), RawProgress, lost)
+    if lost and not (entries or configs or progress):
+        raise ParseError(f"nothing in it can be used: {'; '.join(lost)}")
     return RawDump(**header, pg_config=configs, pg_status=progress, entries=entries, damage="; ".join(lost))
 
 
 def _type_entries(raw: Any, lost: list[str]) -> list[RawEntry]:
     try:
         return msgspec.convert(raw, list[RawEntry], strict=False)
-    except (msgspec.ValidationError, RecursionError):
+    except _UNFIT:
         pass
     if not isinstance(raw, list | tuple):
         lost.append(f"entries is {_describe(raw)}, not a list")
@@ -145,7 +150,7 @@ def _type_entries(raw: Any, lost: list[str]) -> list[RawEntry]:
     for entry in raw:
         try:
             whole.append(msgspec.convert(entry, RawEntry, strict=False))
-        except (msgspec.ValidationError, RecursionError) as error:
+        except _UNFIT as error:
             reason = str(error)
     lost.append(f"{len(raw) - len(whole)} of {len(raw)} entries are damaged ({reason}); kept the others")
     return whole
@@ -161,7 +166,7 @@ def _type_mapping(raw: Any, value_type: type[Any], lost: list[str]) -> dict[str,
     for key, value in raw.items():
         try:
             typed[str(key)] = msgspec.convert(value, value_type, strict=False)
-        except (msgspec.ValidationError, RecursionError) as error:
+        except _UNFIT as error:
             lost.append(f"group {str(key)[:40]!a}: {error}")
     return typed
 

@@ -25,7 +25,7 @@ _PREFIX = re.compile(
 _RANK = re.compile(r"\[rank(\d{1,7})\]:", re.IGNORECASE)
 _START = re.compile(r"(?P<label>[ |+]*(?:traceback *: |Original )?)Traceback \(most recent call last\):\s*$")
 _FRAME = re.compile(r'\s+File "(?P<file>[^"]*)", line (?P<line>\d{1,9})(?:, in (?P<name>.+))?$')
-_EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]*(?:<locals>\.\w+)*)(?:: ?.*)?$")
+_EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]*(?:<locals>\.\w+)*)(?::(?: .*)?)?$")
 _SURE_TYPE = re.compile(r"(?:Error|Exception|Exit|Interrupt|Iteration|Warning|Failure|Fault|Timeout|Abort|Group)$")
 _CHAINED = re.compile(r"(?:During handling of the above exception|The above exception was the direct cause)")
 _IGNORED = re.compile(r"Exception ignored in|Error in atexit|Exception in thread QueueFeederThread")
@@ -91,7 +91,7 @@ class _Stream:
         rank = _RANK.search(prefix)
         self._rank = int(rank[1]) if rank else None
         self._reported_rank: int | None = None
-        self._found: dict[int | None, LogTraceback | None] = {}
+        self._found: dict[int | None, LogTraceback] = {}
         self._frame: Frame | None = None
         self._exception = ""
         self._words_left = 0
@@ -118,7 +118,7 @@ class _Stream:
     def close(self) -> list[RankTraceback]:
         """Ends the stream; what it found, in order."""
         self._settle()
-        return [RankTraceback(rank=rank, traceback=found) for rank, found in self._found.items() if found is not None]
+        return [RankTraceback(rank=rank, traceback=found) for rank, found in self._found.items()]
 
     def _open(self, label: str) -> None:
         self._frame = None
@@ -154,8 +154,10 @@ class _Stream:
         if not words or self._is_skipped or self._owner in self._found:
             return
         standing = judge_exception(words)
-        if standing is Standing.PEER_LOST:
-            self._found[self._owner] = None
-        elif standing is Standing.OWN:
-            where = self._frame.where if self._frame is not None else None
-            self._found[self._owner] = LogTraceback(exception=words.split("\n", 1)[0][:_LONGEST_EXCEPTION], where=where)
+        if standing is Standing.WRAPPER:
+            return
+        self._found[self._owner] = LogTraceback(
+            exception=words.split("\n", 1)[0][:_LONGEST_EXCEPTION],
+            where=self._frame.where if self._frame is not None else None,
+            is_consequence=standing is Standing.PEER_LOST,
+        )

@@ -29,6 +29,9 @@ class _PlainUnpickler(pickle.Unpickler):
 def loads(data: bytes) -> Any:
     """Reads a pickle of plain data.
 
+    Nothing is executed, but a planted file of a few bytes can ask for a table of many gigabytes: read the files of others in a
+    process with a memory limit, as `reading_child.py` does.
+
     Raises:
         ParseError: for anything else: a global, a truncated or a damaged pickle.
     """
@@ -84,7 +87,7 @@ def salvage(data: bytes) -> dict[str, Any]:
 
 
 def _describe_global(module: str, name: str) -> str:
-    return f"the pickle asks for {ascii(f'{module}.{name}'[:80])}: flight-recorder dumps hold plain data only"
+    return f"the pickle asks for {f'{module}.{name}'[:80]!a}: flight-recorder dumps hold plain data only"
 
 
 def _in_one_line(error: Exception) -> str:

@@ -59,7 +59,7 @@ def objections(report: Report, truth: Truth) -> list[str]:
         if kind is answer.kind and named <= {*answer.culprits}:
             return found
     same_kind = [finding for finding in report.findings if finding.kind is kind]  # two faults may be two findings
-    culprits = tuple(sorted({s.rank for finding in same_kind for s in finding.culprits if s.rank is not None}))
+    culprits = tuple(sorted({subject.rank or 0 for finding in same_kind for subject in finding.culprits}))
     candidates = {subject.rank for subject in verdict.candidates} if verdict else set()
     checks: list[tuple[str, object, object]] = [
         ("kind", kind, truth.kind),

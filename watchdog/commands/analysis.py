@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 from pardbg.collectors.files import collect_files
 
+from pardbg.watchdog.errors import InputError
 from pardbg.watchdog.judge.judge import Circumstances, judge
 from pardbg.watchdog.model.report import Report
 from pardbg.watchdog.store.view import EvidenceView
@@ -25,12 +26,17 @@ def analyze_paths(paths: Sequence[Path], progress: Callable[[str], None] = _sile
     Cost: reads every file once, in child processes that are given up after a deadline.
 
     Raises:
-        InputError: if a path does not exist, or there is nothing in it to read.
+        InputError: if a path does not exist, or nothing in it is evidence.
     """
     started = time.monotonic()
     collected = collect_files(paths, progress)
     progress("correlating")
     notes = _name_unrecognised(collected.unrecognised)
+    if not collected.evidence:
+        raise InputError(
+            f"no file in {', '.join(map(str, paths))} is evidence of a job ({'; '.join(notes)})",
+            remedy="give flight-recorder dumps, py-spy stacks, rank logs or job.json",
+        )
     report = judge(EvidenceView.of(collected.evidence), Circumstances(decided_at=_now(), notes=notes))
     return msgspec.structs.replace(report, took_s=round(time.monotonic() - started, 3))
 

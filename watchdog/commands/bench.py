@@ -35,6 +35,5 @@ def bench(as_json: bool) -> None:  # noqa: FBT001 - a flag of the command line
     last = [row for row in rows if (row.ranks, row.entries) == (rows[-1].ranks, rows[-1].entries)]
     if len(last) > 1:
         ours, peer = last
-        click.echo(
-            f"{peer.tool} took {peer.wall_s / ours.wall_s:.0f} times as long and {peer.peak_mb / ours.peak_mb:.1f} times the memory"
-        )
+        times, memory = peer.wall_s / ours.wall_s, peer.peak_mb / ours.peak_mb
+        click.echo(f"{peer.tool} took {times:.0f} times as long and {memory:.1f} times the memory")

@@ -1,5 +1,7 @@
 """The consequences of a verdict: who else waits, where, and behind whom. Reported as set aside, so that nobody starts there."""
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from pardbg.watchdog.correlators.situation import Situation
@@ -15,11 +17,20 @@ MAX_NAMED = 8
 
 def find_consequences(situation: Situation, verdict: Finding) -> tuple[Finding, ...]:
     """The operations besides the verdict's own in which its victims wait, alike ones of sibling groups together."""
+    others = (
+        meeting
+        for meeting in situation.graph.meetings.values()
+        if meeting.waiting and meeting.needs and not _is_of(situation, meeting, verdict)
+    )
+    return tuple(_describe(situation, verdict, meetings) for meetings in group_alike(situation, others))
+
+
+def group_alike(situation: Situation, meetings: Iterable[Meeting]) -> list[list[Meeting]]:
+    """Puts the same operation of sibling groups together, the one most ranks wait in first."""
     alike: dict[Likeness, list[Meeting]] = {}
-    for meeting in situation.graph.meetings.values():
-        if meeting.waiting and meeting.needs and not _is_of(situation, meeting, verdict):
-            alike.setdefault(_likeness(situation, meeting), []).append(meeting)
-    return tuple(_describe(situation, verdict, meetings) for _, meetings in sorted(alike.items(), key=_order))
+    for meeting in meetings:
+        alike.setdefault(_likeness(situation, meeting), []).append(meeting)
+    return [meetings for _, meetings in sorted(alike.items(), key=_order)]
 
 
 def _order(item: tuple[Likeness, list[Meeting]]) -> tuple[int, str, int]:
@@ -41,18 +52,24 @@ def _likeness(situation: Situation, meeting: Meeting) -> Likeness:
     return situation.collective_ref(meeting).op, key.seq, kind
 
 
+def name_alike(situation: Situation, meetings: list[Meeting]) -> str:
+    """``all_reduce 3 of the dp group [0-3] and 7 like it``."""
+    more = f" and {len(meetings) - 1} like it" if len(meetings) > 1 else ""
+    return f"{name_meeting(situation, meetings[0])}{more}"
+
+
 def _describe(situation: Situation, verdict: Finding, meetings: list[Meeting]) -> Finding:
     first = meetings[0]
     waiting = sorted({rank for meeting in meetings for rank in meeting.waiting})
     behind = sorted({rank for meeting in meetings for rank in meeting.needs})
-    where = name_meeting(situation, first) + (f" and {len(meetings) - 1} like it" if len(meetings) > 1 else "")
+    where = name_alike(situation, meetings)
     return Finding(
         kind=Kind.MISSING_PARTICIPANT,
         confidence=verdict.confidence,
         waiting_for=tuple(situation.subject(rank, "waits itself") for rank in behind[:MAX_NAMED]),
         victims=tuple(waiting),
-        group=_groups(situation, meetings),
-        collective=_operation(situation, meetings),
+        group=refer_to_groups(situation, meetings),
+        collective=refer_to_operation(situation, meetings),
         since_s=situation.waiting_s(first),
         claim=(
             f"{name_ranks(waiting)} {wait_verb(waiting)} in {where} for {name_ranks(behind)}: "
@@ -62,7 +79,7 @@ def _describe(situation: Situation, verdict: Finding, meetings: list[Meeting]) -
     )
 
 
-def _groups(situation: Situation, meetings: list[Meeting]) -> GroupRef | None:
+def refer_to_groups(situation: Situation, meetings: list[Meeting]) -> GroupRef | None:
     """The group, or all of them under the name of the first."""
     first = situation.meeting_group(meetings[0].key)
     if first is None or len(meetings) == 1:
@@ -73,6 +90,7 @@ def _groups(situation: Situation, meetings: list[Meeting]) -> GroupRef | None:
     return replace(first, name=f"{first.name}{more}", ranks=tuple(members))
 
 
-def _operation(situation: Situation, meetings: list[Meeting]) -> CollectiveRef:
+def refer_to_operation(situation: Situation, meetings: list[Meeting]) -> CollectiveRef:
+    """The operation; without the ends where several transfers are meant."""
     first = situation.collective_ref(meetings[0])
     return first if len(meetings) == 1 else replace(first, src=None, dst=None)

@@ -5,6 +5,7 @@ Where two or more communicators stand like that on every rank, it is the communi
 
 from collections.abc import Iterable
 
+from pardbg.watchdog.correlators.cascade import group_alike, name_alike, refer_to_groups, refer_to_operation
 from pardbg.watchdog.correlators.device_stuck import is_device_stuck
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import count_ranks, name_meeting, since, wait_verb, waiting_line
@@ -14,6 +15,7 @@ from pardbg.watchdog.model.names import Confidence, Kind
 from pardbg.watchdog.model.report import Action, Finding
 
 MIN_COMMUNICATORS = 2
+MAX_EVIDENCE = 8  # lines; a broken fabric stops hundreds of groups
 
 
 def correlate(situation: Situation) -> Iterable[Finding]:
@@ -25,14 +27,17 @@ def correlate(situation: Situation) -> Iterable[Finding]:
     if len(everywhere) >= MIN_COMMUNICATORS:
         yield _several(situation, everywhere)
         return
-    for meeting in stuck:
-        yield _single(situation, meeting)
+    for alike in group_alike(situation, stuck):
+        yield _single(situation, alike)
 
 
 def is_stuck(situation: Situation, meeting: Meeting) -> bool:
     """Whether all members are known to be there, match, and nothing else explains the standstill."""
     if not meeting.waiting or not meeting.is_full or is_device_stuck(situation, meeting):
         return False
+    beside = {key for rank in meeting.waiting for key in situation.graph.room.keys(rank)}
+    if not all(situation.graph.meetings[key].is_full for key in beside):
+        return False  # its members also wait elsewhere, and that may be what holds them
     if meeting.key.is_p2p:
         return len(meeting.waiting) > 1
     group = situation.groups.groups[meeting.key.group]
@@ -63,20 +68,22 @@ def _stuck_everywhere(situation: Situation) -> list[Meeting]:
     return [meeting for meeting in found.values() if not meeting.unknown]
 
 
-def _single(situation: Situation, meeting: Meeting) -> Finding:
-    victims = sorted({*meeting.entered, *situation.graph.victims([meeting.key])})
+def _single(situation: Situation, meetings: list[Meeting]) -> Finding:
+    first = meetings[0]
+    entered = {rank for meeting in meetings for rank in meeting.entered}
+    victims = sorted(entered.union(situation.graph.victims(meeting.key for meeting in meetings)))
     return Finding(
         kind=Kind.COMM_STUCK,
         confidence=Confidence.SUPPORTED,
         victims=tuple(victims),
-        group=situation.meeting_group(meeting.key),
-        collective=situation.collective_ref(meeting),
-        since_s=situation.waiting_s(meeting),
+        group=refer_to_groups(situation, meetings),
+        collective=refer_to_operation(situation, meetings),
+        since_s=situation.waiting_s(first),
         claim=(
-            f"every member has entered {name_meeting(situation, meeting)} with matching arguments and none finishes: "
-            f"no rank is to blame on the host; {count_ranks(victims)} {wait_verb(victims)}{since(situation, meeting)}"
+            f"every member has entered {name_alike(situation, meetings)} with matching arguments and none finishes: "
+            f"no rank is to blame on the host; {count_ranks(victims)} {wait_verb(victims)}{since(situation, first)}"
         ),
-        evidence=(waiting_line(situation, meeting),),
+        evidence=tuple(waiting_line(situation, meeting) for meeting in meetings[:MAX_EVIDENCE]),
         advice=("Look at the links between these ranks: NIC and NVLink counters, port errors, NCCL warnings.",),
         actions=(Action(text="read the link state of each host", command="nvidia-smi nvlink -s; rdma link", effect=None),),
     )
@@ -96,6 +103,6 @@ def _several(situation: Situation, meetings: list[Meeting]) -> Finding:
             f"operations of {len(meetings)} communicators are outstanding on every rank ({names}); all match and none moves: "
             f"the communicators block each other on the devices, or a link under all of them fails{since(situation, first)}"
         ),
-        evidence=tuple(waiting_line(situation, meeting) for meeting in meetings[:8]),
+        evidence=tuple(waiting_line(situation, meeting) for meeting in meetings[:MAX_EVIDENCE]),
         advice=("Do not run collectives of several communicators at once on one device, or order them with events.",),
     )

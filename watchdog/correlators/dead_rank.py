@@ -6,6 +6,7 @@ Of several that ended, those that went first are to blame. Launchers end the sur
 
 import signal
 from collections.abc import Iterable
+from enum import IntEnum
 
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import count_ranks, name_meeting, name_ranks, since, wait_verb, waiting_line
@@ -36,41 +37,66 @@ def _matters(situation: Situation, ended: list[int]) -> bool:
     return any(situation.view.processes[rank].exit_code not in {0, None} for rank in ended)
 
 
+class Fate(IntEnum):
+    """How a process ended, the likeliest first cause first."""
+
+    KILLED = 0  # by a signal that no launcher and no watchdog sends
+    RAISED = 1  # an exception of its own
+    FAILED = 2  # another exit code
+    EXITED = 3  # exit code 0
+    ENDED_BY_OTHERS = 4  # by the launcher, by its watchdog, or because a peer was lost
+
+
 def _went_first(situation: Situation, roots: list[int]) -> list[int]:
-    """The roots of the lowest tier that is populated: see `_tier`."""
-    tiers = {rank: _tier(situation, rank) for rank in roots}
-    broken = _broken_connections(situation)
-    tiers = {rank: tier for rank, tier in tiers.items() if tier <= _OWN_FAULT or rank not in broken}
-    best = min(tiers.values(), default=None)
-    return [] if best is None or best == _LAST_TIER else [rank for rank, tier in tiers.items() if tier == best]
+    """Those whose own end is certain; else those who demonstrably left others waiting; else whoever is left over.
+
+    An exit code alone says little: peers that lose a connection end with 1 as well.
+    """
+    fates = {rank: _fate(situation, rank) for rank in roots}
+    certain = [rank for rank in roots if fates[rank] <= Fate.RAISED]
+    if certain:
+        first = min(fates[rank] for rank in certain)
+        return [rank for rank in certain if fates[rank] == first]
+    own = [rank for rank in roots if fates[rank] < Fate.ENDED_BY_OTHERS and rank not in _broken_connections(situation)]
+    proven = [rank for rank in own if _left_others_waiting(situation, rank)]
+    if proven:
+        return proven
+    others = {rank for rank in situation.view.ended_ranks if rank not in own}
+    explained = all(_fate(situation, rank) is Fate.ENDED_BY_OTHERS or situation.standings[rank].fronts for rank in others)
+    return own if explained and len({fates[rank] for rank in own}) == 1 else []
+
+
+def _left_others_waiting(situation: Situation, rank: int) -> bool:
+    """Whether the rank's own recorder shows that it ended before an operation others stand at.
+
+    On gloo only after a clean exit: a rank that failed may have been waiting itself, since errors retire operations too.
+    """
+    if rank not in situation.view.recordings or not situation.graph.missed_by(rank):
+        return False
+    return situation.view.processes[rank].exit_code == 0 or situation.is_on_device(rank)
 
 
 def _broken_connections(situation: Situation) -> set[int]:
     """The members of gloo groups that diverged: a mismatch breaks their connections, and they end of that."""
-    return {rank for found in situation.divergences for rank in found.group.ranks if not situation.is_on_device(rank)}
+    groups = (found.group for found in situation.divergences)
+    return {rank for group in groups for rank in group.ranks if not situation.is_on_device(rank)}
 
 
-_OWN_FAULT = 1
-_LAST_TIER = 4
-
-
-def _tier(situation: Situation, rank: int) -> int:
-    """0: killed by a signal no launcher sends; 1: own exception; 2: other codes; 3: clean exit; 4: ended by others."""
+def _fate(situation: Situation, rank: int) -> Fate:
     code = situation.view.processes[rank].exit_code
     number = signal_number(code)
-    if number in ENDED_BY_OTHERS:
-        return _LAST_TIER
+    if number in ENDED_BY_OTHERS or rank in situation.view.bereaved_ranks:
+        return Fate.ENDED_BY_OTHERS
     if number is not None and number not in ABORTED:
-        return 0
+        return Fate.KILLED
     if rank in situation.view.tracebacks:
-        return 1
-    if number in ABORTED and len(situation.view.processes) > 1 and _share_fate(situation, rank):
-        return _LAST_TIER  # a watchdog that gave up waiting
-    return 3 if code == 0 else 2
+        return Fate.RAISED
+    if number in ABORTED and _is_shared(situation, code):
+        return Fate.ENDED_BY_OTHERS  # watchdogs that gave up waiting
+    return Fate.EXITED if code == 0 else Fate.FAILED
 
 
-def _share_fate(situation: Situation, rank: int) -> bool:
-    code = situation.view.processes[rank].exit_code
+def _is_shared(situation: Situation, code: int | None) -> bool:
     return sum(process.exit_code == code for process in situation.view.processes.values()) > 1
 
 

@@ -103,7 +103,7 @@ def _claim(found: DivergenceFound, minority: tuple[int, ...], sides: list[Side],
     told = [f"{name_ranks(side.ranks)} issued {_words(side)}" for side in sides]
     if not minority:
         return f"{place} {', '.join(told)}; which side is wrong cannot be told; {waits}"
-    if found.edit and len(sides) == 2:  # noqa: PLR2004 - one against the others
+    if found.edit and len(sides) == 2:
         pronoun = "it" if len(minority) == 1 else "they"
         told[1] = f"{name_ranks(minority)} {EDIT_WORDS[found.edit]}: {pronoun} issued {_words(sides[1])}"
     return f"{' and '.join(told[1:])}, where {told[0]}, {place}; {waits}"

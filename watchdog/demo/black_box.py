@@ -58,7 +58,8 @@ class BlackBox:
         condition = Condition.MOVING
         moved_at = time.monotonic()
         while not self._is_over.is_set():
-            if signal.sigtimedwait({signal.SIGTERM}, POLL_S):
+            taken = signal.sigtimedwait({signal.SIGTERM}, POLL_S)
+            if taken is not None and taken.si_signo == signal.SIGTERM:  # a tracer that attaches makes it return signal 0
                 self._die_of_signal()
             before, position = position, _position_of(self._main_thread_id)
             if position != before:

@@ -49,9 +49,9 @@ FAULTS: tuple[PlantedFault, ...] = (
     ),
     PlantedFault(
         name="subgroup-missing",
-        sentence="rank 3 waits for its first batch and never enters the first collective of its subgroup",
-        kind=Kind.MISSING_PARTICIPANT,
-        culprits=(3,),
+        sentence="rank 3 never enters its subgroup's first collective; gloo's dumps do not say that it is a member",
+        kind=Kind.INSUFFICIENT_EVIDENCE,
+        culprits=(),
     ),
     PlantedFault(
         name="skipped",

@@ -10,6 +10,7 @@ from types import MappingProxyType
 import torch
 import torch.distributed as dist
 
+from pardbg.watchdog.demo.names import WORLD_SIZE
 from pardbg.watchdog.demo.training import WIDTH, Training
 
 FAULTY_STEP = 3
@@ -133,14 +134,17 @@ class StopsInCheckpoint(Planted):
 
 
 class NeverSends(Planted):
-    """Forgets its send, while the peer is in recv."""
+    """Point-to-point in every step: ranks 2 and 3 send their statistics to ranks 0 and 1. Forgets its send in one."""
 
     faulty_rank = 3
 
-    def send_statistics(self) -> None:
-        """Skips."""
-        if not self.is_faulty:
-            super().send_statistics()
+    def average_gradients(self) -> None:
+        """Exchanges statistics, too. gloo records neither send nor recv."""
+        super().average_gradients()
+        if self.rank < WORLD_SIZE // 2:
+            dist.recv(self.statistics, src=self.rank + 2)
+        elif not self.is_faulty:
+            dist.send(self.statistics, dst=self.rank - 2)
 
 
 class NeverJoinsGroup(Planted):

@@ -1,4 +1,4 @@
-"""The program every rank runs: a tiny training job with tensor and data parallelism, point-to-point and a control group.
+"""The program every rank runs: a tiny training job with tensor and data parallelism and a control group.
 
 Every communication lives in a method of its own, as in real training code, so that a fault can be planted by overriding one
 method on one rank, and so that every operation has a call site of its own in the flight recorder.
@@ -63,7 +63,6 @@ class Training:
         activations = self.forward(batch)
         self.backward(batch, activations)
         self.average_gradients()
-        self.exchange_with_replica()
         self.synchronize()
         self.agree_to_continue()
         self.weight -= 0.01 * self.gradient
@@ -92,17 +91,6 @@ class Training:
         """Averages over the replicas, as DistributedDataParallel does."""
         dist.all_reduce(self.gradient, group=self.data_group)
         self.gradient /= 2
-
-    def exchange_with_replica(self) -> None:
-        """The second replica sends its statistics to the first: ranks 2 and 3 to ranks 0 and 1."""
-        if self.rank < 2:
-            dist.recv(self.statistics, src=self.rank + 2)
-        else:
-            self.send_statistics()
-
-    def send_statistics(self) -> None:
-        """The sender's half of the exchange."""
-        dist.send(self.statistics, dst=self.rank - 2)
 
     def synchronize(self) -> None:
         """Three operations of the whole world that overlap, like gradient buckets."""

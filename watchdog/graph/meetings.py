@@ -8,7 +8,7 @@ edge per pair of ranks.
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pardbg.watchdog.graph.fronts import Front
+from pardbg.watchdog.graph.fronts import LOST, Front
 from pardbg.watchdog.graph.groups import Group
 from pardbg.watchdog.graph.progress import Arrival, Progress
 from pardbg.watchdog.graph.standing import Stance, Standing
@@ -68,9 +68,14 @@ class Room:
     depth: dict[int, int]
 
     def fronts(self, rank: int) -> tuple[Front, ...]:
-        """The fronts of a rank that count: the oldest one, unless alternates are being tried."""
+        """The fronts of a rank that count: the oldest one, unless alternates are being tried.
+
+        Of operations that the ring has lost it is not known which is the oldest: all of them count.
+        """
         standing = self.standings[rank]
-        return standing.fronts[: self.depth.get(rank, 1)] if standing.stance is Stance.WAITING else ()
+        lost_count = sum(front.operation.record_id == LOST for front in standing.fronts)
+        depth = max(self.depth.get(rank, 1), lost_count)
+        return standing.fronts[:depth] if standing.stance is Stance.WAITING else ()
 
     def keys(self, rank: int) -> tuple[MeetingKey, ...]:
         """The meetings a rank waits in."""

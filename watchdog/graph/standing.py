@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from pardbg.watchdog.graph.fronts import Front
+from pardbg.watchdog.positions.functions import Function, communicating_functions, identify
 from pardbg.watchdog.positions.position import Place, Position, read_position
 from pardbg.watchdog.store.view import EvidenceView
 
@@ -46,15 +47,29 @@ class Standing:
 
 def find_standings(view: EvidenceView, fronts: dict[int, tuple[Front, ...]]) -> dict[int, Standing]:
     """The standing of every rank of the job, seen or not."""
-    ranks = {*range(view.world_size or 0), *fronts, *view.stacks, *view.processes}
-    return {rank: _stand(rank, view, fronts.get(rank, ())) for rank in sorted(ranks)}
+    positions = {rank: tuple(filter(None, map(read_position, stacks))) for rank, stacks in view.stacks.items()}
+    waiting = (found[-1] for rank, found in positions.items() if found and fronts.get(rank))
+    functions = communicating_functions(view, waiting) if positions else frozenset()
+    ranks = sorted({*range(view.world_size or 0), *fronts, *view.stacks, *view.processes})
+    return {
+        rank: Standing(
+            rank,
+            _stance(rank, view, fronts.get(rank, ()), _proven(positions.get(rank, ()), functions)),
+            fronts.get(rank, ()),
+            positions.get(rank, ()),
+        )
+        for rank in ranks
+    }
 
 
-def _stand(rank: int, view: EvidenceView, fronts: tuple[Front, ...]) -> Standing:
-    read = (read_position(stack) for stack in view.stacks.get(rank, ()))
-    positions = tuple(position for position in read if position is not None)
-    position = positions[-1] if positions else None
-    return Standing(rank, _stance(rank, view, fronts, position), fronts, positions)
+def _proven(positions: tuple[Position, ...], functions: frozenset[Function]) -> Position | None:
+    """The newest position, unless it is a line of the training code that may just as well wait in native code."""
+    if not positions:
+        return None
+    newest = positions[-1]
+    if newest.place is not Place.HOST or newest.is_definite:
+        return newest
+    return newest if functions and identify(newest.frame) not in functions else None
 
 
 def _stance(rank: int, view: EvidenceView, fronts: tuple[Front, ...], position: Position | None) -> Stance:

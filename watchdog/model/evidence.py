@@ -42,10 +42,14 @@ class FlightRecording(Noun, frozen=True, kw_only=True, tag="flight-recording"):
 
 
 class LogTraceback(Noun, frozen=True, kw_only=True, tag="log-traceback"):
-    """The first traceback in a rank's log: its last line (``Type: message``) and the frame that raised."""
+    """The first traceback in a rank's log: its last line (``Type: message``) and the frame that raised.
+
+    ``is_consequence``: it says that a peer was lost, or that waiting for one took too long.
+    """
 
     exception: str
     where: str | None
+    is_consequence: bool = False
 
 
 class RankDescription(Noun, frozen=True, kw_only=True):

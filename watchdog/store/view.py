@@ -76,7 +76,16 @@ class EvidenceView:
 
     @cached_property
     def tracebacks(self) -> dict[int, LogTraceback]:
-        """The first own traceback in each rank's log."""
+        """The first traceback in each rank's log that is its own, not the consequence of a lost peer."""
+        return {rank: found for rank, found in self._logged.items() if not found.is_consequence}
+
+    @cached_property
+    def bereaved_ranks(self) -> frozenset[int]:
+        """The ranks whose logs say that they ended because a peer was lost."""
+        return frozenset(rank for rank, found in self._logged.items() if found.is_consequence)
+
+    @cached_property
+    def _logged(self) -> dict[int, LogTraceback]:
         return {
             item.rank: item.observation
             for item in reversed(self.evidence)
