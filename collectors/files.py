@@ -77,7 +77,7 @@ def _check_listed(listings: Iterable[Listing], troubles: Iterable[Missing | Prob
         problems.extend(listing.problems)
     if not problems and not any(listing.files for listing in listed):
         raise InputError(
-            f"there is no file in {', '.join(listing.root for listing in listed)}",
+            f"there is no file in {', '.join(os.fsdecode(listing.root) for listing in listed)}",
             remedy="give the folder with the flight-recorder dumps (TORCH_FR_DUMP_TEMP_FILE), stacks or logs",
         )
     return problems

@@ -51,7 +51,7 @@ def objections(report: Report, truth: Truth) -> list[str]:
     """Everything in which a report falls short of the truth; empty if it is right, or as honest as the truth allows."""
     verdict = report.verdict
     kind = verdict.kind if verdict else None
-    blamed = {subject.rank for finding in report.findings for subject in finding.culprits}
+    blamed = {subject.rank or 0 for finding in report.findings for subject in finding.culprits}
     allowed = {*truth.culprits, *(rank for ranks in truth.also for rank in ranks)}
     found = [f"blames innocent ranks {sorted(blamed - allowed)}"] if blamed - allowed else []
     for answer in truth.acceptable:

@@ -6,8 +6,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import msgspec
-from pardbg.collectors.files import collect_files
 
+from pardbg.collectors.files import collect_files
 from pardbg.watchdog.errors import InputError
 from pardbg.watchdog.judge.judge import Circumstances, judge
 from pardbg.watchdog.model.report import Report
