@@ -4,7 +4,6 @@ Cost: at most four child processes, whose memory is limited and freed at the end
 `reading.py`. Privilege: whatever reading the files takes.
 """
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from pardbg.collectors.parsing.file_names import read_name
 from pardbg.collectors.parsing.recognise import Content, guess_by_name
 from pardbg.collectors.reading import DEADLINE_S, Reader
 from pardbg.collectors.reading_protocol import ListedFile, Listing, Missing, Problem
+from pardbg.collectors.walking import printable
 from pardbg.watchdog.errors import InputError
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.evidence import Absence, Evidence
@@ -77,7 +77,7 @@ def _check_listed(listings: Iterable[Listing], troubles: Iterable[Missing | Prob
         problems.extend(listing.problems)
     if not problems and not any(listing.files for listing in listed):
         raise InputError(
-            f"there is no file in {', '.join(os.fsdecode(listing.root) for listing in listed)}",
+            f"there is no file in {', '.join(printable(listing.root) for listing in listed)}",
             remedy="give the folder with the flight-recorder dumps (TORCH_FR_DUMP_TEMP_FILE), stacks or logs",
         )
     return problems
