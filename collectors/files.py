@@ -4,6 +4,7 @@ Cost: at most four child processes, whose memory is limited and freed at the end
 `reading.py`. Privilege: whatever reading the files takes.
 """
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 

@@ -1,6 +1,7 @@
 """The console script `pardbg`: one group, one file per command, and what every failure looks like."""
 
 import importlib
+import os
 import sys
 from typing import Any
 
@@ -9,6 +10,7 @@ import click
 from pardbg import __version__
 from pardbg.watchdog.errors import InputError, PardbgError
 
+TRACEBACK_VARIABLE = "PARDBG_TRACEBACK"
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
@@ -72,5 +74,13 @@ def main(arguments: list[str] | None = None) -> Any:
         click.echo(f"pardbg: {error}; {error.remedy}", err=True)
         sys.exit(EXIT_USAGE if isinstance(error, InputError) else EXIT_FAILED)
     except BrokenPipeError:
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads: not even the flush at exit
+        sys.exit(EXIT_FAILED)
+    except Exception as error:
+        if os.environ.get(TRACEBACK_VARIABLE):
+            raise
+        click.echo(
+            f"pardbg: internal error: {type(error).__name__}: {error}; set {TRACEBACK_VARIABLE}=1 and report what it prints",
+            err=True,
+        )
         sys.exit(EXIT_FAILED)
