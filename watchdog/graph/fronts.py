@@ -4,7 +4,6 @@ Per rank the oldest unfinished operation, in the order of its recorder; what is 
 streams of their own, so the oldest unfinished operation of every other group is kept as an alternate.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pardbg.watchdog.graph.progress import Progress
@@ -29,11 +28,12 @@ class Front:
 
 def find_fronts(progress: Progress) -> dict[int, tuple[Front, ...]]:
     """The fronts of every rank that was seen, oldest first; none if nothing is outstanding."""
-    return {rank: _fronts_of(rank, progress) for rank in progress.view.recordings}
+    lost = _find_lost(progress)
+    return {rank: _fronts_of(rank, progress, lost.get(rank, {})) for rank in progress.view.recordings}
 
 
-def _fronts_of(rank: int, progress: Progress) -> tuple[Front, ...]:
-    fronts: dict[int, list[Operation]] = {group: [operation] for group, operation in _overwritten(rank, progress)}
+def _fronts_of(rank: int, progress: Progress, lost: dict[int, Operation]) -> tuple[Front, ...]:
+    fronts: dict[int, list[Operation]] = {group: [operation] for group, operation in lost.items()}
     for group, operation in progress.operations(rank):
         if progress.is_finished(rank, group, operation):
             continue
@@ -43,8 +43,12 @@ def _fronts_of(rank: int, progress: Progress) -> tuple[Front, ...]:
     return tuple(Front(rank, group, tuple(operations)) for group, operations in fronts.items())
 
 
-def _overwritten(rank: int, progress: Progress) -> Iterator[tuple[int, Operation]]:
-    """Stands in for operations the ring lost while they were unfinished; the counters still tell of them."""
-    for (owner, group), lane in progress.lanes.items():
-        if owner == rank and lane.first_lost is not None:
-            yield group, Operation(LOST, group, lane.first_lost, 0, LOST, NO_SITE, 0, is_done=False, is_p2p=False)
+def _find_lost(progress: Progress) -> dict[int, dict[int, Operation]]:
+    """Stands in for operations the ring lost while they were unfinished, by rank and group; the counters tell of them."""
+    lost: dict[int, dict[int, Operation]] = {}
+    for (rank, group), lane in progress.lanes.items():
+        if lane.first_lost is not None:
+            lost.setdefault(rank, {})[group] = Operation(
+                LOST, group, lane.first_lost, 0, LOST, NO_SITE, 0, is_done=False, is_p2p=False
+            )
+    return lost

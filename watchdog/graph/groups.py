@@ -78,24 +78,26 @@ def _claims_of(rank: int, recording: Recording, world_size: int | None) -> dict[
 
 def _cluster(claims: list[_Claim]) -> list[list[_Claim]]:
     """Puts claims of one name together that share a rank; claims without members join the group that holds their rank."""
-    clusters: list[tuple[set[int], list[_Claim]]] = []
-    for claim in (claim for claim in claims if claim.ranks is not None):
-        members = {claim.rank, *(claim.ranks or ())}
-        touching = [cluster for cluster in clusters if cluster[0] & members]
-        for cluster in touching[1:]:
-            touching[0][0].update(cluster[0])
-            touching[0][1].extend(cluster[1])
-            clusters.remove(cluster)
-        if touching:
-            touching[0][0].update(members)
-            touching[0][1].append(claim)
-        else:
-            clusters.append((members, [claim]))
+    alike: dict[tuple[int, ...], list[_Claim]] = {}
+    for claim in claims:
+        if claim.ranks is not None:
+            alike.setdefault(claim.ranks, []).append(claim)
+    clusters: list[list[_Claim]] = []
+    homes: dict[int, list[_Claim]] = {}
+    for ranks, agreeing in alike.items():
+        members = {*ranks, *(claim.rank for claim in agreeing)}
+        cluster = list(agreeing)
+        for other in {id(homes[rank]): homes[rank] for rank in members if rank in homes}.values():
+            cluster += other
+            clusters = [kept for kept in clusters if kept is not other]
+        clusters.append(cluster)
+        touched = members.union(*(claim.ranks or () for claim in cluster)) if len(cluster) > len(agreeing) else members
+        homes.update(dict.fromkeys(touched, cluster))
     strays: list[_Claim] = []
-    for claim in (claim for claim in claims if claim.ranks is None):
-        home = next((cluster for cluster in clusters if claim.rank in cluster[0]), None)
-        (home[1] if home else strays).append(claim)
-    return [sorted(cluster, key=lambda claim: claim.rank) for _, cluster in clusters] + ([strays] if strays else [])
+    for claim in claims:
+        if claim.ranks is None:
+            homes.get(claim.rank, strays).append(claim)
+    return [sorted(cluster, key=lambda claim: claim.rank) for cluster in (*clusters, strays) if cluster]
 
 
 def _merge(index: int, name: str, cluster: list[_Claim]) -> Group:
