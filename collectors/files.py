@@ -27,6 +27,7 @@ class CollectedFiles(Noun, frozen=True, kw_only=True):
 
     evidence: tuple[Evidence, ...]
     unrecognised: tuple[str, ...]
+    is_interrupted: bool = False
 
 
 def collect_files(
@@ -59,6 +60,7 @@ def collect_files(
         unrecognised=tuple(
             file.path for file in files if file.read.parsed.content is Content.UNRECOGNISED and file.read.problem is None
         ),
+        is_interrupted=reader.is_interrupted,
     )
 
 

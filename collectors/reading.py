@@ -65,6 +65,7 @@ class Reader:
         self._children: list[Child[Task]] = []
         self._lost: Counter[int | None] = Counter()
         self._selector = selectors.DefaultSelector()
+        self.is_interrupted = False
 
     def __enter__(self) -> "Reader":  # noqa: PYI034 - Self needs Python 3.11
         """Starts nothing: children start with the first work."""
@@ -103,7 +104,8 @@ class Reader:
     def read(self, files: Sequence[tuple[bytes, ListedFile]], told: Callable[[int], None]) -> dict[str, FileRead]:
         """Reads and parses listed files, each with the root it must not leave; by path.
 
-        Deadline: `deadline_s` for each file, and more for a large one. ``told`` hears how many files are finished.
+        Deadline: `deadline_s` for each file, and more for a large one. ``told`` hears how many files are finished. Ctrl-C ends
+        the reading, sets `is_interrupted` and keeps what has been read.
         """
         tasks = [
             Task(
@@ -123,7 +125,13 @@ class Reader:
             return True
 
         count = min(os.cpu_count() or 1, _MOST_CHILDREN, -(-len(tasks) // _FILES_A_CHILD))
-        self._run(tasks, answer, child_count=count)
+        try:
+            self._run(tasks, answer, child_count=count)
+        except KeyboardInterrupt:
+            self.is_interrupted = True
+            unread_tasks = (task for task in tasks if task.path not in answers)
+            skipped = (AbsenceReason.SKIPPED, "interrupted before it was read")
+            answers |= {task.path: _refuse(task, skipped) for task in unread_tasks}
         return answers
 
     def _run(self, tasks: Iterable[Task], answer: Answer, *, child_count: int) -> None:

@@ -101,7 +101,7 @@ def test_interrupt_ends_with_130_and_leaves_no_child(tmp_path: Path) -> None:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=20)
-    assert process.returncode in {130, 0}
+    assert process.returncode in {130, 0}  # 0: it was quicker than the signal
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline and any(Path(f"/proc/{child}").exists() for child in children):
         time.sleep(0.05)

@@ -142,7 +142,7 @@ def children_of(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def test_interrupt_leaves_no_child_behind(tmp_path: Path) -> None:
+def test_interrupt_keeps_what_was_read_and_leaves_no_child_behind(tmp_path: Path) -> None:
     (tmp_path / "a_trap").write_text("hang")
     program = (
         "import os, sys\nfrom pathlib import Path\n"
@@ -150,7 +150,8 @@ def test_interrupt_leaves_no_child_behind(tmp_path: Path) -> None:
         "from pardbg.collectors.reading import Reader\n"
         "with Reader(deadline_s=60, command=stubborn()) as reader:\n"
         "    print('ready', flush=True)\n"
-        f"    reader.read(listed(Path({str(tmp_path)!r})), lambda _: None)\n"
+        f"    answers = reader.read(listed(Path({str(tmp_path)!r})), lambda _: None)\n"
+        "print(reader.is_interrupted, [answer.problem.reason.value for answer in answers.values()])\n"
     )
     with subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=Path(__file__).parents[2],
@@ -164,7 +165,8 @@ def test_interrupt_leaves_no_child_behind(tmp_path: Path) -> None:
             time.sleep(0.05)
         time.sleep(0.3)
         parent.send_signal(signal.SIGINT)
-        assert parent.wait(timeout=10) != 0
+        assert parent.stdout.readline() == "True ['skipped']\n"
+        assert parent.wait(timeout=10) == 0
         timer.cancel()
     assert children
     assert not any(is_alive(pid) for pid in children)

@@ -16,6 +16,14 @@ from pardbg.watchdog.store.view import EvidenceView
 MAX_NAMED_FILES = 5
 
 
+class InterruptedAnalysis(Exception):  # noqa: N818 - nothing went wrong
+    """Ctrl-C came before everything was read. ``report`` is what is known so far."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__("interrupted")
+        self.report = report
+
+
 def _silent(_message: str) -> None:
     """Progress for callers that show none."""
 
@@ -27,6 +35,7 @@ def analyze_paths(paths: Sequence[Path], progress: Callable[[str], None] = _sile
 
     Raises:
         InputError: if a path does not exist, or nothing in it is evidence.
+        InterruptedAnalysis: after Ctrl-C, with the report of what had been read by then.
     """
     started = time.monotonic()
     collected = collect_files(paths, progress)
@@ -38,7 +47,10 @@ def analyze_paths(paths: Sequence[Path], progress: Callable[[str], None] = _sile
             remedy="give flight-recorder dumps, py-spy stacks, rank logs or job.json",
         )
     report = judge(EvidenceView.of(collected.evidence), Circumstances(decided_at=_now(), notes=notes))
-    return msgspec.structs.replace(report, took_s=round(time.monotonic() - started, 3))
+    report = msgspec.structs.replace(report, took_s=round(time.monotonic() - started, 3))
+    if collected.is_interrupted:
+        raise InterruptedAnalysis(report)
+    return report
 
 
 def _name_unrecognised(files: Sequence[str]) -> tuple[str, ...]:

@@ -26,8 +26,12 @@ def analyze(context: click.Context, paths: tuple[Path, ...], destinations: Desti
     PATH is a file or a folder with Flight Recorder dumps (pickle or JSON, any version), py-spy stacks, rank logs and job.json,
     in any mixture; files are recognised by content. Exit code: 0 healthy, 3 a fault was found, 4 undetermined.
     """
-    from pardbg.watchdog.commands.analysis import analyze_paths  # noqa: PLC0415 - `--help` does not wait for it
+    from pardbg.watchdog.commands.analysis import InterruptedAnalysis, analyze_paths  # noqa: PLC0415 - not for `--help`
 
-    with show_progress(sys.stderr) as progress:
-        report = analyze_paths(paths, progress)
+    try:
+        with show_progress(sys.stderr) as progress:
+            report = analyze_paths(paths, progress)
+    except InterruptedAnalysis as interrupted:
+        destinations.publish(interrupted.report)
+        raise click.Abort from interrupted
     context.exit(destinations.publish(report))

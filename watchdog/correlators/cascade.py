@@ -20,9 +20,14 @@ def find_consequences(situation: Situation, verdict: Finding) -> tuple[Finding, 
     others = (
         meeting
         for meeting in situation.graph.meetings.values()
-        if meeting.waiting and meeting.needs and not _is_of(situation, meeting, verdict)
+        if meeting.waiting and not _is_of(situation, meeting, verdict) and not _stands_by_itself(situation, meeting)
     )
     return tuple(_describe(situation, verdict, meetings) for meetings in group_alike(situation, others))
+
+
+def _stands_by_itself(situation: Situation, meeting: Meeting) -> bool:
+    """Whether a finding of its own speaks of this meeting: all are there."""
+    return meeting.is_full and (meeting.key.is_p2p or situation.progress.is_whole(meeting.key.group))
 
 
 def group_alike(situation: Situation, meetings: Iterable[Meeting]) -> list[list[Meeting]]:
@@ -61,20 +66,18 @@ def name_alike(situation: Situation, meetings: list[Meeting]) -> str:
 def _describe(situation: Situation, verdict: Finding, meetings: list[Meeting]) -> Finding:
     first = meetings[0]
     waiting = sorted({rank for meeting in meetings for rank in meeting.waiting})
-    behind = sorted({rank for meeting in meetings for rank in meeting.needs})
+    behind = sorted({rank for meeting in meetings for rank in (*meeting.needs, *meeting.unknown)})
+    whom = name_ranks(behind) if behind else "members that are not recorded"
     where = name_alike(situation, meetings)
     return Finding(
         kind=Kind.MISSING_PARTICIPANT,
         confidence=verdict.confidence,
-        waiting_for=tuple(situation.subject(rank, "waits itself") for rank in behind[:MAX_NAMED]),
+        waiting_for=tuple(situation.subject(rank, "waits itself, or was not seen") for rank in behind[:MAX_NAMED]),
         victims=tuple(waiting),
         group=refer_to_groups(situation, meetings),
         collective=refer_to_operation(situation, meetings),
         since_s=situation.waiting_s(first),
-        claim=(
-            f"{name_ranks(waiting)} {wait_verb(waiting)} in {where} for {name_ranks(behind)}: "
-            f"a consequence, {count_ranks(waiting)}"
-        ),
+        claim=(f"{name_ranks(waiting)} {wait_verb(waiting)} in {where} for {whom}: a consequence, {count_ranks(waiting)}"),
         evidence=(waiting_line(situation, first),),
     )
 

@@ -10,7 +10,6 @@ from pardbg.watchdog.graph.matching import call_site
 from pardbg.watchdog.graph.meetings import Meeting
 from pardbg.watchdog.model.names import CollectorName
 from pardbg.watchdog.model.ranks import fold_ranks
-from pardbg.watchdog.model.recording import Operation
 from pardbg.watchdog.model.report import EvidenceLine
 
 STACK_DEPTH = 4  # innermost frames in a line of evidence; the stacks file has the rest
@@ -98,9 +97,3 @@ def stack_line(situation: Situation, rank: int) -> EvidenceLine:
     meaning = f" ({standing.position.rule.words})" if standing.position.rule else ""
     again = ", the same in both samples" if standing.is_still else ""
     return situation.view.line(CollectorName.STACKS, rank, f"{frames}{meaning}{again}")
-
-
-def issued_at(situation: Situation, rank: int, operation: Operation) -> str | None:
-    """The call site of an operation, if recorded."""
-    recording = situation.view.recordings[rank]
-    return call_site(recording.sites[operation.site]) if operation.site >= 0 else None
