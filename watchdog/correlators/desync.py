@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from pardbg.watchdog.correlators.situation import Situation
-from pardbg.watchdog.correlators.wording import count_ranks, name_group, name_ranks, wait_verb
+from pardbg.watchdog.correlators.wording import count_ranks, name_group, name_ranks, since_moment, wait_verb
 from pardbg.watchdog.graph.divergence import DivergenceFound
 from pardbg.watchdog.graph.matching import Token
 from pardbg.watchdog.model.names import CollectorName, Confidence, Edit, Kind, Mismatch
@@ -43,6 +43,7 @@ def _describe(situation: Situation, found: DivergenceFound) -> Finding:
     accused = minority or tuple(sorted(involved))
     subjects = tuple(situation.subject(rank, _why(side)) for side in sides for rank in side.ranks if rank in accused)
     waiting = {*situation.waiting_ranks, *involved}
+    since_ns = _first_wait_ns(situation)
     victims = tuple(sorted(waiting - set(minority))) if minority else tuple(sorted(waiting - set(involved)))
     return Finding(
         kind=Kind.DESYNC,
@@ -55,10 +56,17 @@ def _describe(situation: Situation, found: DivergenceFound) -> Finding:
         mismatch=found.mismatch,
         edit=found.edit if minority else None,
         first_divergence=Divergence(group=found.group.name, seq=found.sides.seq, sides=tuple(sides)),
-        claim=_claim(found, minority, sides, victims),
+        since_s=situation.seconds_since(since_ns),
+        claim=_claim(found, minority, sides, victims) + since_moment(situation, since_ns),
         evidence=tuple(_evidence(situation, found, side) for side in sides),
         advice=(ADVICE[found.mismatch],),
     )
+
+
+def _first_wait_ns(situation: Situation) -> int | None:
+    """When the first rank came to stand still: the divergence itself may lie long before."""
+    fronts = (standing.fronts[0].operation for standing in situation.standings.values() if standing.fronts)
+    return min((operation.created_ns for operation in fronts if operation.created_ns), default=None)
 
 
 def _confidence(found: DivergenceFound, minority: tuple[int, ...]) -> Confidence:

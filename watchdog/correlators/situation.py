@@ -117,7 +117,11 @@ class Situation:
 
     def waiting_s(self, meeting: Meeting) -> float | None:
         """How long the meeting has waited, if it is known when the evidence was taken."""
-        since_ns, sampled_at = self.waiting_since_ns(meeting), self.view.job.sampled_at
+        return self.seconds_since(self.waiting_since_ns(meeting))
+
+    def seconds_since(self, since_ns: int | None) -> float | None:
+        """Seconds from a moment (epoch ns) to the moment the evidence was taken, if both are known."""
+        sampled_at = self.view.job.sampled_at
         if since_ns is None or sampled_at is None:
             return None
         try:

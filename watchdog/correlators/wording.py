@@ -47,11 +47,15 @@ def name_meeting(situation: Situation, meeting: Meeting) -> str:
 
 
 def since(situation: Situation, meeting: Meeting) -> str:
-    """``, for 312 s`` or ``, since 14:03:11 UTC``, or nothing if no time is known."""
-    waited_s = situation.waiting_s(meeting)
+    """``, for 312 s`` or ``, since 2026-11-29 14:03:11 UTC``, or nothing if no time is known."""
+    return since_moment(situation, situation.waiting_since_ns(meeting))
+
+
+def since_moment(situation: Situation, since_ns: int | None) -> str:
+    """The same for any moment, epoch ns."""
+    waited_s = situation.seconds_since(since_ns)
     if waited_s is not None:
         return f", for {waited_s:.0f} s"
-    since_ns = situation.waiting_since_ns(meeting)
     if since_ns is None:
         return ""
     try:

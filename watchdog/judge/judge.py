@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from pardbg import __version__
 from pardbg.watchdog.correlators.all import CORRELATORS
 from pardbg.watchdog.correlators.cascade import find_consequences
 from pardbg.watchdog.correlators.situation import Situation
+from pardbg.watchdog.correlators.wording import stack_line
 from pardbg.watchdog.graph.axes import find_layout
 from pardbg.watchdog.graph.standing import Stance
 from pardbg.watchdog.judge.motion import moved_between_samples
@@ -14,6 +17,8 @@ from pardbg.watchdog.model.evidence import Absence, Stack
 from pardbg.watchdog.model.names import CollectorName, JobSource, Kind, Status
 from pardbg.watchdog.model.report import Coverage, Finding, Job, Report, Software, Unknown
 from pardbg.watchdog.store.view import EvidenceView
+
+MAX_STACKS = 8  # lines of evidence for the ranks a finding names; the files have all
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,7 @@ def judge(view: EvidenceView, circumstances: Circumstances) -> Report:
     moved = moved_between_samples(view)
     found = () if moved else tuple(finding for correlate in CORRELATORS for finding in correlate(situation))
     findings, set_aside = rank_findings(found)
+    findings = tuple(_with_stacks(situation, finding) for finding in findings)
     verdict = findings[0] if findings else None
     if verdict is not None:
         set_aside += find_consequences(situation, verdict)
@@ -53,6 +59,15 @@ def judge(view: EvidenceView, circumstances: Circumstances) -> Report:
         took_s=circumstances.took_s,
         notes=(*circumstances.notes, *((note,) if note else ())),
     )
+
+
+def _with_stacks(situation: Situation, finding: Finding) -> Finding:
+    """Adds where those it names stand by their own stacks, unless it says so already."""
+    named = [subject.rank for subject in (*finding.culprits, *finding.candidates) if subject.rank is not None]
+    told = {line.rank for line in finding.evidence if line.source is CollectorName.STACKS}
+    silent = [rank for rank in named if rank not in told and situation.standings[rank].position is not None]
+    lines = tuple(stack_line(situation, rank) for rank in silent[:MAX_STACKS])
+    return replace(finding, evidence=(*finding.evidence, *lines))
 
 
 def _status(situation: Situation, verdict: Finding | None, *, moved: bool) -> tuple[Status, str]:
