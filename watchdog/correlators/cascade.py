@@ -15,14 +15,15 @@ Likeness = tuple[str, int | None, str]
 MAX_NAMED = 8
 
 
-def find_consequences(situation: Situation, verdict: Finding) -> tuple[Finding, ...]:
-    """The operations besides the verdict's own in which its victims wait, alike ones of sibling groups together."""
+def find_consequences(situation: Situation, verdict: Finding, blamed: frozenset[int]) -> tuple[Finding, ...]:
+    """The operations besides the verdict's own in which others than the blamed wait, alike ones of sibling groups together."""
     others = (
         meeting
         for meeting in situation.graph.meetings.values()
         if meeting.waiting and not _is_of(situation, meeting, verdict) and not _stands_by_itself(situation, meeting)
     )
-    return tuple(_describe(situation, verdict, meetings) for meetings in group_alike(situation, others))
+    alike = group_alike(situation, (meeting for meeting in others if set(meeting.waiting) - blamed))
+    return tuple(_describe(situation, verdict, meetings, blamed) for meetings in alike)
 
 
 def _stands_by_itself(situation: Situation, meeting: Meeting) -> bool:
@@ -63,9 +64,9 @@ def name_alike(situation: Situation, meetings: list[Meeting]) -> str:
     return f"{name_meeting(situation, meetings[0])}{more}"
 
 
-def _describe(situation: Situation, verdict: Finding, meetings: list[Meeting]) -> Finding:
+def _describe(situation: Situation, verdict: Finding, meetings: list[Meeting], blamed: frozenset[int]) -> Finding:
     first = meetings[0]
-    waiting = sorted({rank for meeting in meetings for rank in meeting.waiting})
+    waiting = sorted({rank for meeting in meetings for rank in meeting.waiting} - blamed)
     behind = sorted({rank for meeting in meetings for rank in (*meeting.needs, *meeting.unknown)})
     whom = name_ranks(behind) if behind else "members that are not recorded"
     where = name_alike(situation, meetings)

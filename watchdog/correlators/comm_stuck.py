@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from pardbg.watchdog.correlators.cascade import group_alike, name_alike, refer_to_groups, refer_to_operation
 from pardbg.watchdog.correlators.device_stuck import is_device_stuck
-from pardbg.watchdog.correlators.situation import Situation
-from pardbg.watchdog.correlators.wording import count_ranks, name_meeting, since, wait_verb, waiting_line
+from pardbg.watchdog.correlators.situation import Situation, before_first_operation
+from pardbg.watchdog.correlators.wording import count_ranks, name_meeting, name_ranks, since, wait_verb, waiting_line
 from pardbg.watchdog.graph.meetings import Meeting
 from pardbg.watchdog.graph.standing import Stance
 from pardbg.watchdog.model.names import Confidence, Kind
@@ -73,20 +73,26 @@ def _single(situation: Situation, meetings: list[Meeting]) -> Finding:
     entered = {rank for meeting in meetings for rank in meeting.entered}
     victims = sorted(entered.union(situation.graph.victims(meeting.key for meeting in meetings)))
     return Finding(
-        kind=Kind.COMM_STUCK,
+        kind=Kind.INIT_STUCK if before_first_operation(situation, victims) else Kind.COMM_STUCK,
         confidence=Confidence.SUPPORTED,
         victims=tuple(victims),
         group=refer_to_groups(situation, meetings),
         collective=refer_to_operation(situation, meetings),
         since_s=situation.waiting_s(first),
         claim=(
-            f"every member has entered {name_alike(situation, meetings)} with matching arguments and none finishes: "
-            f"no rank is to blame on the host; {count_ranks(victims)} {wait_verb(victims)}{since(situation, first)}"
+            f"every member has entered {name_alike(situation, meetings)} with matching arguments and "
+            f"{_who_finished(meetings)}: no rank is to blame on the host; "
+            f"{count_ranks(victims)} {wait_verb(victims)}{since(situation, first)}"
         ),
         evidence=tuple(waiting_line(situation, meeting) for meeting in meetings[:MAX_EVIDENCE]),
         advice=("Look at the links between these ranks: NIC and NVLink counters, port errors, NCCL warnings.",),
         actions=(Action(text="read the link state of each host", command="nvidia-smi nvlink -s; rdma link", effect=None),),
     )
+
+
+def _who_finished(meetings: list[Meeting]) -> str:
+    completed = sorted({rank for meeting in meetings for rank in meeting.completed})
+    return f"only {name_ranks(completed)} finished it" if completed else "none finishes"
 
 
 def _several(situation: Situation, meetings: list[Meeting]) -> Finding:

@@ -1,8 +1,8 @@
 """Closed cycles of the wait-for graph: who waits for whom in a circle, and what kind of circle it is.
 
 * all waits are P2P: `p2p-deadlock`, and every rank of the cycle is to blame;
-* some are P2P, others collectives: the peer that waits in a collective will never issue its half: `p2p-unmatched`;
-* all are collectives: groups were entered in opposite orders: `order-inversion`.
+* some are P2P, and a peer that waits in a collective will never issue its half: `p2p-unmatched`;
+* else operations were entered in opposite orders: `order-inversion`.
 """
 
 from collections.abc import Iterable
@@ -12,6 +12,7 @@ from pardbg.watchdog.correlators import group_mismatch
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import count_ranks, name_meeting, name_ranks, since, wait_verb, waiting_line
 from pardbg.watchdog.graph.divergence import Sides
+from pardbg.watchdog.graph.habit import keeps_habit
 from pardbg.watchdog.graph.matching import Token
 from pardbg.watchdog.graph.meetings import Meeting, MeetingKey
 from pardbg.watchdog.graph.waits import Node
@@ -28,8 +29,8 @@ def correlate(situation: Situation) -> Iterable[Finding]:
         transfers = [meeting for meeting in meetings if meeting.key.is_p2p]
         if len(transfers) == len(meetings):
             yield _p2p_deadlock(situation, cycle, meetings)
-        elif transfers:
-            yield _p2p_unmatched(situation, cycle, transfers)
+        elif unmatched := [meeting for meeting in transfers if _is_unmatched(situation, meeting)]:
+            yield _p2p_unmatched(situation, cycle, unmatched)
         else:
             yield _order_inversion(situation, cycle, meetings)
 
@@ -46,6 +47,14 @@ def _is_contradictory(situation: Situation, meeting: Meeting) -> bool:
 
 def _members(cycle: frozenset[Node]) -> tuple[int, ...]:
     return tuple(sorted(node for node in cycle if isinstance(node, int)))
+
+
+def _is_unmatched(situation: Situation, transfer: Meeting) -> bool:
+    """Whether the peer has not issued its half, and it is not rather the waiting end that left its own order."""
+    if not transfer.absent:
+        return False  # the peer's half is there, behind what the peer stands at
+    strays = any(keeps_habit(situation.graph.room, rank) is False for rank in transfer.waiting)
+    return not strays or any(keeps_habit(situation.graph.room, rank) is False for rank in transfer.absent)
 
 
 def _p2p_deadlock(situation: Situation, cycle: frozenset[Node], meetings: list[Meeting]) -> Finding:
@@ -71,7 +80,7 @@ def _p2p_deadlock(situation: Situation, cycle: frozenset[Node], meetings: list[M
 
 
 def _p2p_unmatched(situation: Situation, cycle: frozenset[Node], transfers: list[Meeting]) -> Finding:
-    peers = sorted({rank for meeting in transfers for rank in meeting.needs})
+    peers = sorted({rank for meeting in transfers for rank in meeting.absent})
     victims = situation.graph.victims([*cycle])
     waiting = sorted({*_members(cycle), *victims} - set(peers))
     first = transfers[0]
@@ -124,11 +133,16 @@ def _order_inversion(situation: Situation, cycle: frozenset[Node], meetings: lis
 
 def _votes(situation: Situation, one: Meeting, other: Meeting) -> Sides:
     """Who of the ranks in both groups stands at the one operation, and who at the other."""
-    groups = situation.groups.groups
-    both = set(groups[one.key.group].ranks) & set(groups[other.key.group].ranks)
+    both = _takers(situation, one) & _takers(situation, other)
     stands = [(meeting, tuple(rank for rank in meeting.waiting if rank in both)) for meeting in (one, other)]
     sides = [(_token(situation, meeting), ranks) for meeting, ranks in stands if ranks]
     return Sides(0, tuple(sorted(sides, key=lambda side: (-len(side[1]), side[1]))), ())
+
+
+def _takers(situation: Situation, meeting: Meeting) -> set[int]:
+    """Those who have to take part."""
+    key = meeting.key
+    return {key.src, key.dst} if key.is_p2p else set(situation.groups.groups[key.group].ranks)
 
 
 def _token(situation: Situation, meeting: Meeting) -> Token:

@@ -7,7 +7,6 @@ from pardbg.watchdog.correlators.wording import count_ranks, name_group, name_ra
 from pardbg.watchdog.graph.divergence import DivergenceFound
 from pardbg.watchdog.graph.matching import Token
 from pardbg.watchdog.model.names import CollectorName, Confidence, Edit, Kind, Mismatch
-from pardbg.watchdog.model.recording import Signature
 from pardbg.watchdog.model.report import CollectiveRef, Divergence, EvidenceLine, Finding, Side
 
 EDIT_WORDS = {
@@ -75,18 +74,13 @@ def _confidence(found: DivergenceFound, minority: tuple[int, ...]) -> Confidence
     return Confidence.SUPPORTED
 
 
-def _signature(situation: Situation, found: DivergenceFound, rank: int) -> Signature:
-    operation = situation.progress.lanes[rank, found.group.index].collectives[found.sides.seq]
-    return situation.view.recordings[rank].signatures[operation.signature]
-
-
 def _side(situation: Situation, found: DivergenceFound, token: Token, ranks: tuple[int, ...]) -> Side:
-    signature = _signature(situation, found, ranks[0])
+    signature = situation.progress.signature(ranks[0], found.group.index, found.sides.seq)
     return Side(ranks=ranks, op=signature.op, sizes=signature.input_sizes, where=token.where)
 
 
 def _collective(situation: Situation, found: DivergenceFound) -> CollectiveRef:
-    signature = _signature(situation, found, found.sides.sides[0][1][0])
+    signature = situation.progress.signature(found.sides.sides[0][1][0], found.group.index, found.sides.seq)
     dtype = next(iter(signature.input_dtypes), None)
     return CollectiveRef(op=signature.op, seq=found.sides.seq, sizes=signature.input_sizes, dtype=dtype, src=None, dst=None)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from pardbg.watchdog.correlators.situation import Situation
+from pardbg.watchdog.correlators.situation import Situation, before_first_operation
 from pardbg.watchdog.correlators.wording import (
     absent_line,
     count_ranks,
@@ -53,7 +53,7 @@ def _describe(situation: Situation, roots: tuple[int, ...], meeting: Meeting) ->
     positions = [situation.standings[root].position for root in roots]
     causes = {_cause(situation, root) for root in roots}
     cause = causes.pop() if len(causes) == 1 else None
-    is_init = _before_first_operation(situation, roots, meeting)
+    is_init = before_first_operation(situation, (*roots, *meeting.entered))
     if is_init and cause not in INIT_CAUSES:
         cause = None
     return Finding(
@@ -77,16 +77,6 @@ def _cause(situation: Situation, root: int) -> Cause | None:
     if process is not None and process.state in STOPPED_STATES:
         return Cause.STOPPED
     return position.cause if position else None
-
-
-def _before_first_operation(situation: Situation, roots: tuple[int, ...], meeting: Meeting) -> bool:
-    """Whether none of those concerned has completed anything in any group yet, as far as they recorded anything at all."""
-    seen = [situation.view.recordings[rank] for rank in (*roots, *meeting.entered) if rank in situation.view.recordings]
-    return bool(seen) and not any(
-        any(operation.is_done for operation in recording.operations)
-        or any(counter.last_completed > 0 for counter in recording.progress)
-        for recording in seen
-    )
 
 
 def _confidence(situation: Situation, roots: tuple[int, ...], meeting: Meeting) -> Confidence:

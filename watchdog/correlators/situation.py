@@ -1,5 +1,6 @@
 """The situation of a job: everything derived from its evidence once, for all correlators to read."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
@@ -139,3 +140,13 @@ class Situation:
 
 def _known(rank: int) -> int | None:
     return None if rank == UNKNOWN_PEER else rank
+
+
+def before_first_operation(situation: Situation, ranks: Iterable[int]) -> bool:
+    """Whether none of these ranks has completed anything in any group yet, as far as they recorded anything at all."""
+    seen = [situation.view.recordings[rank] for rank in ranks if rank in situation.view.recordings]
+    return bool(seen) and not any(
+        any(operation.is_done for operation in recording.operations)
+        or any(counter.last_completed > 0 for counter in recording.progress)
+        for recording in seen
+    )

@@ -12,6 +12,7 @@ from pardbg.watchdog.graph.waits import Node
 from pardbg.watchdog.model.names import Confidence, Kind
 from pardbg.watchdog.model.report import Action, Finding
 
+MAX_NAMED = 4
 NOT_SEEN = {
     Stance.HIDDEN: "may wait in an operation that its recorder does not show",
     Stance.UNSEEN: "its recorder was not seen",
@@ -33,8 +34,41 @@ def correlate(situation: Situation) -> Iterable[Finding]:
         elif not _is_explained(situation, situation.graph.meetings[node]):
             open_ends.append(node)
             candidates.update(_absentees(situation, situation.graph.meetings[node]))
-    if open_ends:
-        yield _describe(situation, open_ends, candidates)
+    if not open_ends:
+        return
+    circle = [] if candidates else _find_circle(situation, open_ends)
+    yield _describe_circle(situation, circle) if circle else _describe(situation, open_ends, candidates)
+
+
+def _find_circle(situation: Situation, open_ends: list[Node]) -> list[Meeting]:
+    """All operations somebody waits in, if every rank of the job waits and the members of some groups are not known.
+
+    Then somebody who waits in one of them is missing from another.
+    """
+    meetings = list(situation.graph.meetings.values())
+    is_everyone = all(standing.stance is Stance.WAITING for standing in situation.standings.values())
+    is_several = len({meeting.key.group for meeting in meetings}) > 1
+    is_open = any(not isinstance(node, int) and not node.is_p2p for node in open_ends)
+    is_known = not any(meeting.unknown or meeting.key.is_p2p for meeting in meetings)
+    return meetings if is_everyone and is_several and is_open and is_known else []
+
+
+def _describe_circle(situation: Situation, meetings: list[Meeting]) -> Finding:
+    first = min(meetings, key=lambda meeting: (situation.waiting_since_ns(meeting) or 0, meeting.key))
+    waiting = sorted({rank for meeting in meetings for rank in meeting.waiting})
+    told = "; ".join(f"{name_ranks(meeting.waiting)} in {name_meeting(situation, meeting)}" for meeting in meetings[:MAX_NAMED])
+    return Finding(
+        kind=Kind.ORDER_INVERSION,
+        confidence=Confidence.SUGGESTED,
+        candidates=tuple(situation.subject(rank, "waits, where the members of a group are not recorded") for rank in waiting),
+        victims=tuple(rank for rank in situation.waiting_ranks if rank not in waiting),
+        group=situation.meeting_group(first.key),
+        collective=situation.collective_ref(first),
+        since_s=situation.waiting_s(first),
+        claim=f"every rank waits and not all members are recorded: they wait for each other: {told}{since(situation, first)}",
+        evidence=tuple(waiting_line(situation, meeting) for meeting in meetings[:MAX_NAMED]),
+        advice=("Issue the collectives of different groups in the same order on every rank.",),
+    )
 
 
 def _is_explained(situation: Situation, meeting: Meeting) -> bool:

@@ -26,14 +26,23 @@ def find_edit(own: Sequence[Token], others: Sequence[Token], history: Sequence[T
     if not own or not others:
         return None
     expected = [*others, *_continue(history, others)]
-    unshifted = _share(own, others)
     shares = {
-        Edit.SWAPPED: _share([own[1], own[0], *own[2:]], expected) if len(own) > 1 and len(others) > 1 else 0.0,
+        Edit.SWAPPED: _share([own[1], own[0], *own[2:]], expected) if _is_swapped(own, others) else 0.0,
         Edit.SKIPPED: _share(own, expected[1:]),
         Edit.EXTRA: _share(own[1:], others),
     }
     best = max(shares, key=lambda edit: shares[edit])
-    return best if shares[best] >= MIN_SHIFTED_SHARE and shares[best] >= unshifted + MIN_GAIN else None
+    if best is Edit.SWAPPED:
+        return best if shares[best] >= MIN_SHIFTED_SHARE else None
+    unedited = max(_share(own, others), _share(own[1:], others[1:]))  # the second: one operation replaced by another
+    return best if shares[best] >= MIN_SHIFTED_SHARE and shares[best] >= unedited + MIN_GAIN else None
+
+
+def _is_swapped(own: Sequence[Token], others: Sequence[Token]) -> bool:
+    """Whether the first two operations change places, which shifts nothing after them."""
+    if min(len(own), len(others)) < 2 or own[0].differs(others[0]) is None:
+        return False
+    return own[0].differs(others[1]) is None and own[1].differs(others[0]) is None
 
 
 def _share(left: Sequence[Token], right: Sequence[Token]) -> float:

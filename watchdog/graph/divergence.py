@@ -12,7 +12,7 @@ from pardbg.watchdog.graph.matching import Token, tokenize, total_elements
 from pardbg.watchdog.graph.progress import Progress
 from pardbg.watchdog.model.names import Edit, Mismatch
 from pardbg.watchdog.model.operations import ALL_TO_ALL_OPS
-from pardbg.watchdog.model.recording import Operation
+from pardbg.watchdog.model.recording import Operation, Signature
 
 MIN_MAJORITY = 3  # ranks that issued something; with fewer there is no majority
 CLEAR_RATIO = 2  # times as many on the one side as on all others together
@@ -29,6 +29,12 @@ class Sides:
     seq: int
     sides: tuple[tuple[Token, tuple[int, ...]], ...]
     silent: tuple[int, ...]
+
+    @property
+    def mismatches(self) -> list[Mismatch]:
+        """What the other sides differ in from the largest; a call site that was not recorded differs from none."""
+        first, *others = (token for token, _ in self.sides)
+        return [mismatch for token in others if (mismatch := first.differs(token))]
 
     @property
     def minority(self) -> tuple[int, ...]:
@@ -126,7 +132,7 @@ def find_divergence(progress: Progress, group: Group) -> DivergenceFound | None:
     hard = next((seq for seq in sequences if table.is_open(seq) and len(table.sides(seq, hard=True).sides) > 1), None)
     for seq in sequences:
         sides = table.sides(seq, hard=False)
-        if len(sides.sides) > 1:
+        if len(sides.sides) > 1 and (seq == hard or sides.mismatches):
             edit = _edit_of(table, sides)
             if edit is not None or seq == hard:
                 return _describe(table, group, sides if seq != hard else table.sides(seq, hard=True), edit)
@@ -144,9 +150,7 @@ def _edit_of(table: TokenTable, sides: Sides) -> Edit | None:
 
 
 def _describe(table: TokenTable, group: Group, sides: Sides, edit: Edit | None) -> DivergenceFound:
-    first, *others = (token for token, _ in sides.sides)
-    mismatches = [mismatch for token in others if (mismatch := first.differs(token))]
-    mismatch = min(mismatches, key=list(Mismatch).index)
+    mismatch = min(sides.mismatches, key=list(Mismatch).index)
     return DivergenceFound(group, table.with_sites(sides), mismatch, edit if sides.minority else None)
 
 
@@ -154,19 +158,20 @@ def _uneven_splits(progress: Progress, table: TokenTable, group: Group) -> Diver
     """An open all-to-all in which all members together send more, or less, than they receive."""
     for seq in table.sequences():
         sides = table.sides(seq, hard=True)
-        if (
-            sides.silent
-            or not progress.is_whole(group.index)
-            or not table.is_open(seq)
-            or sides.sides[0][0].op not in ALL_TO_ALL_OPS
-        ):
+        if sides.silent or not progress.is_whole(group.index) or not table.is_open(seq):
             continue
-        sent = received = 0
-        for rank in table.ranks:
-            operation = progress.lanes[rank, group.index].collectives[seq]
-            signature = progress.view.recordings[rank].signatures[operation.signature]
-            sent += total_elements(signature.input_sizes)
-            received += total_elements(signature.output_sizes)
-        if sent != received:
-            return DivergenceFound(group, table.with_sites(sides), Mismatch.SPLITS)
+        if sides.sides[0][0].op in ALL_TO_ALL_OPS:
+            signatures = {rank: progress.signature(rank, group.index, seq) for rank in table.ranks}
+            if sum(total_elements(it.input_sizes) - total_elements(it.output_sizes) for it in signatures.values()):
+                return DivergenceFound(group, _by_sizes(table.with_sites(sides), signatures), Mismatch.SPLITS)
     return None
+
+
+def _by_sizes(sides: Sides, signatures: dict[int, Signature]) -> Sides:
+    """Tells the ranks apart by what they send and receive."""
+    token = sides.sides[0][0]
+    alike: dict[object, list[int]] = {}
+    for rank, signature in signatures.items():
+        alike.setdefault((signature.input_sizes, signature.output_sizes), []).append(rank)
+    ordered = sorted(alike.values(), key=lambda ranks: (-len(ranks), ranks))
+    return Sides(sides.seq, tuple((token, tuple(ranks)) for ranks in ordered), sides.silent)

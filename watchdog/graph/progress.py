@@ -12,7 +12,7 @@ from enum import Enum, auto
 
 from pardbg.watchdog.graph.groups import Groups
 from pardbg.watchdog.model.operations import DEVICE_BACKENDS, ROOTED_OPS
-from pardbg.watchdog.model.recording import GroupProgress, Operation, Recording
+from pardbg.watchdog.model.recording import GroupProgress, Operation, Recording, Signature
 from pardbg.watchdog.store.view import EvidenceView
 
 
@@ -62,6 +62,10 @@ class Progress:
         recording = self.view.recordings[rank]
         indices = [self.groups.by_rank[rank, named.name] for named in recording.groups]
         return ((indices[operation.group], operation) for operation in recording.operations)
+
+    def signature(self, rank: int, group: int, seq: int) -> Signature:
+        """What the rank issued as collective ``seq`` of the group. It must be in the ring."""
+        return self.view.recordings[rank].signatures[self.lanes[rank, group].collectives[seq].signature]
 
     def arrival(self, rank: int, group: int, seq: int) -> Arrival:
         """Whether the rank has entered collective ``seq`` of the group."""

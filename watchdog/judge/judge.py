@@ -8,13 +8,13 @@ from pardbg import __version__
 from pardbg.watchdog.correlators.all import CORRELATORS
 from pardbg.watchdog.correlators.cascade import find_consequences
 from pardbg.watchdog.correlators.situation import Situation
-from pardbg.watchdog.correlators.wording import stack_line
+from pardbg.watchdog.correlators.wording import name_group, stack_line
 from pardbg.watchdog.graph.axes import find_layout
 from pardbg.watchdog.graph.standing import Stance
 from pardbg.watchdog.judge.motion import moved_between_samples
-from pardbg.watchdog.judge.precedence import rank_findings
+from pardbg.watchdog.judge.precedence import clear_of_blame, rank_findings
 from pardbg.watchdog.model.evidence import Absence, Stack
-from pardbg.watchdog.model.names import CollectorName, JobSource, Kind, Status
+from pardbg.watchdog.model.names import AbsenceReason, CollectorName, JobSource, Kind, Status
 from pardbg.watchdog.model.report import Coverage, Finding, Job, Report, Software, Unknown
 from pardbg.watchdog.store.view import EvidenceView
 
@@ -39,9 +39,11 @@ def judge(view: EvidenceView, circumstances: Circumstances) -> Report:
     findings, set_aside = rank_findings(found)
     findings = tuple(_with_stacks(situation, finding) for finding in findings)
     verdict = findings[0] if findings else None
+    blamed = frozenset(subject.rank for finding in findings for subject in finding.culprits if subject.rank is not None)
+    set_aside = tuple(clear_of_blame(finding, blamed) for finding in set_aside)
     if verdict is not None:
-        set_aside += find_consequences(situation, verdict)
-    unknowns = _unknowns(view)
+        set_aside += find_consequences(situation, verdict, blamed)
+    unknowns = (*_unknowns(view), *_unsaid(situation, verdict))
     status, note = _status(situation, verdict, moved=moved)
     return Report(
         pardbg_version=__version__,
@@ -100,6 +102,25 @@ def _unknowns(view: EvidenceView) -> tuple[Unknown, ...]:
         )
         for item in view.absences
         if isinstance(item.observation, Absence)
+    )
+
+
+def _unsaid(situation: Situation, verdict: Finding | None) -> tuple[Unknown, ...]:
+    """What recorders that were read do not say, where the answer hangs on it."""
+    if verdict is None or verdict.kind is not Kind.INSUFFICIENT_EVIDENCE:
+        return ()
+    named = {subject.rank for subject in verdict.candidates}
+    details: list[tuple[int | None, str]] = [
+        (rank, "uses send and recv on gloo, which its recorder does not show")
+        for rank, recording in situation.view.recordings.items()
+        if rank in named and recording.unrecorded_p2p
+    ]
+    waited_in = {key.group for key in situation.graph.meetings if key.group >= 0}
+    unnamed = [group for group in sorted(waited_in) if not situation.progress.is_whole(group)]
+    details += [(None, f"who belongs to {name_group(situation.groups.groups[group])} is not recorded") for group in unnamed]
+    return tuple(
+        Unknown(rank=rank, host=None, collector=CollectorName.FLIGHT_RECORDER, reason=AbsenceReason.UNSUPPORTED, detail=detail)
+        for rank, detail in details
     )
 
 

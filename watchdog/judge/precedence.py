@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from pardbg.watchdog.model.names import Cause, Kind
 from pardbg.watchdog.model.report import Finding
 
@@ -21,6 +23,7 @@ ORDER = (
 )
 """When several kinds fit, the first is the verdict (contract). An initialisation that is stuck is a missing participant."""
 
+CIRCLES = frozenset({Kind.ORDER_INVERSION, Kind.P2P_UNMATCHED, Kind.P2P_DEADLOCK})
 DIVERGENCES = frozenset({Kind.GROUP_MISMATCH, Kind.ORDER_INVERSION, Kind.DESYNC})
 
 
@@ -47,13 +50,26 @@ def follows(finding: Finding, cause: Finding) -> bool:
         return cause.kind is Kind.GROUP_MISMATCH and cause is not finding and _named(finding) == _named(cause)
     if finding.kind is Kind.DEAD_RANK:
         return cause.kind is Kind.DESYNC and _died_of(finding, cause)
-    if cause.kind is Kind.DESYNC and finding.kind is Kind.ORDER_INVERSION:
-        return _same_group(finding, cause) and _is_earlier(cause, finding)
+    if cause.kind is Kind.DESYNC and finding.kind in CIRCLES:
+        return _is_caught(finding, cause) or (_same_group(finding, cause) and _is_earlier(cause, finding))
     if cause.kind in DIVERGENCES:
         return finding.kind in {Kind.MISSING_PARTICIPANT, Kind.DESYNC, Kind.COMM_STUCK, Kind.P2P_UNMATCHED} and (
             _same_group(finding, cause) or _names_same(finding, cause)
         )
     return False
+
+
+def clear_of_blame(finding: Finding, blamed: frozenset[int]) -> Finding:
+    """A consequence accuses nobody: whoever it would blame besides those who are to blame anyway becomes a candidate."""
+    kept = tuple(subject for subject in finding.culprits if subject.rank in blamed)
+    others = tuple(subject for subject in finding.culprits if subject.rank not in blamed)
+    victims = tuple(rank for rank in finding.victims if rank not in blamed)
+    return replace(finding, culprits=kept, candidates=(*finding.candidates, *others), victims=victims)
+
+
+def _is_caught(circle: Finding, desync: Finding) -> bool:
+    """Whether the rank that diverged is one of those that wait in the circle."""
+    return bool({*_named(circle), *circle.victims} & {s.rank for s in desync.culprits})
 
 
 def _died_of(death: Finding, desync: Finding) -> bool:
