@@ -5,18 +5,21 @@ else than before is the likelier one to have gone astray.
 """
 
 from pardbg.watchdog.graph.fronts import LOST
+from pardbg.watchdog.graph.matching import Token, tokenize
 from pardbg.watchdog.graph.meetings import Room
 
-LONGEST_CONTEXT = 8  # operations before the front that are compared
-SHORTEST_CONTEXT = 2
+LONGEST_CONTEXT = 8  # operations before a step that are compared
+SHORTEST_CONTEXT = 3
+TIMES_TO_BE_A_HABIT = 2
+RECENT_STEPS = 16  # up to the front: a device works off a queue, so the front may come after the step that went astray
 
-Step = tuple[int, str, int | None, int | None]
+Step = tuple[int, Token, int | None, int | None]
 
 
 def keeps_habit(room: Room, rank: int) -> bool | None:
-    """Whether the operation a rank stands at is what followed the same operations before.
+    """Whether the last operations up to the one a rank stands at are what followed the same operations before.
 
-    None if that cannot be said: these operations, or the one it stands at, never occurred before.
+    None if that cannot be said: these operations, or their contexts, never occurred before.
 
     Linear in the rank's recorded operations.
     """
@@ -25,14 +28,16 @@ def keeps_habit(room: Room, rank: int) -> bool | None:
     if recording is None or not fronts or fronts[0].operation.record_id == LOST:
         return None
     front = fronts[0].operation
+    cache: dict[tuple[int, int], Token] = {}
     steps: list[Step] = []
-    place = None
     for group, operation in room.progress.operations(rank):
         signature = recording.signatures[operation.signature]
+        steps.append((group, tokenize(recording, operation, cache).hard, signature.src, signature.dst))
         if operation is front:
-            place = len(steps)
-        steps.append((group, signature.op, signature.src, signature.dst))
-    return None if place is None else _followed_before(steps, place)
+            break
+    recent = range(max(len(steps) - RECENT_STEPS, 0), len(steps))
+    answers = {_followed_before(steps, place) for place in recent}
+    return None if answers == {None} else False not in answers
 
 
 def _followed_before(steps: list[Step], place: int) -> bool | None:
@@ -40,7 +45,9 @@ def _followed_before(steps: list[Step], place: int) -> bool | None:
         return None
     for length in range(min(LONGEST_CONTEXT, place), SHORTEST_CONTEXT - 1, -1):
         context = steps[place - length : place]
-        followers = {steps[start + length] for start in range(place - length) if steps[start : start + length] == context}
-        if followers:
-            return steps[place] in followers
+        followers = [steps[start + length] for start in range(place - length) if steps[start : start + length] == context]
+        if steps[place] in followers:
+            return True
+        if len(followers) >= TIMES_TO_BE_A_HABIT:
+            return False
     return None
