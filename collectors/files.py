@@ -17,7 +17,7 @@ from pardbg.collectors.reading_protocol import ListedFile, Listing, Missing, Pro
 from pardbg.collectors.walking import printable
 from pardbg.watchdog.errors import InputError
 from pardbg.watchdog.model.base import Noun
-from pardbg.watchdog.model.evidence import Absence, Evidence
+from pardbg.watchdog.model.evidence import Absence, Evidence, FlightRecording
 
 _FILES_BETWEEN_WORDS = 16
 
@@ -55,6 +55,7 @@ def collect_files(
         answers = reader.read(listed, tell)
     files = [ReadFile(path=path, name=read_name(path), read=answers[path]) for path in sorted(answers)]
     evidence = [*map(_describe_problem, problems), *attribute(files)]
+    _check_one_job(evidence)
     return CollectedFiles(
         evidence=tuple(sorted(keep_newest(evidence), key=lambda item: item.origin)),
         unrecognised=tuple(
@@ -62,6 +63,22 @@ def collect_files(
         ),
         is_interrupted=reader.is_interrupted,
     )
+
+
+def _check_one_job(evidence: Iterable[Evidence]) -> None:
+    """Refuses folders that hold the dumps of several jobs: mixed, they would give one wrong verdict.
+
+    Raises:
+        InputError: if two folders have a dump each of the same two ranks. (Samples and attempts are told apart before.)
+    """
+    folders: dict[tuple[int | None, int], list[str]] = {}
+    for item in evidence:
+        if isinstance(item.observation, FlightRecording) and item.rank is not None:
+            folders.setdefault((item.rank, item.observation.sample), []).append(os.path.dirname(item.origin))  # noqa: PTH120
+    rivals = [tuple(sorted(set(found))) for found in folders.values() if len(set(found)) > 1]
+    if len(rivals) > 1:
+        commands = " or ".join(f"pardbg analyze {folder}" for folder in rivals[0])
+        raise InputError(f"{', '.join(rivals[0])} hold dumps of the same ranks: several jobs", remedy=commands)
 
 
 def _check_listed(listings: Iterable[Listing], troubles: Iterable[Missing | Problem]) -> list[Problem]:

@@ -106,3 +106,58 @@ def test_interrupt_ends_with_130_and_leaves_no_child(tmp_path: Path) -> None:
     while time.monotonic() < deadline and any(Path(f"/proc/{child}").exists() for child in children):
         time.sleep(0.05)
     assert [child for child in children if Path(f"/proc/{child}").exists()] == []
+
+
+def simulated(folder: Path, *options: str) -> Path:
+    assert run("sim", "--ranks", "16", "--fault", "missing-participant", "--out", str(folder), *options).returncode == 0
+    return folder
+
+
+def test_world_size_that_no_job_has_is_not_believed(tmp_path: Path) -> None:
+    folder = simulated(tmp_path / "job")
+    (folder / "job.json").write_text('{"job": "j", "world_size": 1000000000000, "ranks": []}')
+    report = json.loads(run("analyze", str(folder), "--json").stdout)
+    assert report["job"]["world_size"] == 16
+    assert any("1000000000000" in unknown["detail"] for unknown in report["unknowns"])
+
+
+def test_large_world_of_which_little_was_seen_is_told_in_few_words(tmp_path: Path) -> None:
+    folder = simulated(tmp_path / "job")
+    (folder / "job.json").write_text('{"job": "j", "world_size": 100000, "ranks": []}')
+    report = json.loads(run("analyze", str(folder), "--json").stdout)
+    assert len(report["unknowns"]) < 5000
+    assert report["coverage"]["ranks_expected"] == 100000
+
+
+def test_two_jobs_in_one_folder_are_refused_with_a_command_each(tmp_path: Path) -> None:
+    simulated(tmp_path / "a")
+    simulated(tmp_path / "b", "--seed", "1")
+    refused = run("analyze", str(tmp_path))
+    assert refused.returncode == 2
+    assert f"pardbg analyze {tmp_path / 'a'} or pardbg analyze {tmp_path / 'b'}" in refused.stderr
+
+
+def test_dump_whose_name_has_no_rank_is_named(tmp_path: Path) -> None:
+    folder = simulated(tmp_path / "job")
+    (folder / "nccl_trace_rank_3").rename(folder / "leftover.bin")
+    report = json.loads(run("analyze", str(folder), "--json").stdout)
+    assert any("leftover.bin" in unknown["detail"] for unknown in report["unknowns"])
+
+
+def test_empty_path_is_not_the_current_folder() -> None:
+    assert run("analyze", "").returncode == 2
+
+
+def test_full_disk_is_one_line_and_exit_1(tmp_path: Path) -> None:
+    folder = simulated(tmp_path / "job")
+    with Path("/dev/full").open("w") as full:
+        failed = subprocess.run([PARDBG, "analyze", str(folder)], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert failed.returncode == 1
+    assert "No space left" in failed.stderr
+    assert "Traceback" not in failed.stderr
+
+
+def test_hostile_path_does_not_reach_the_terminal_raw() -> None:
+    failed = run("analyze", "/nonexistent\n\x1b[31mRED")
+    assert "\x1b" not in failed.stderr
+    assert len(failed.stderr.strip().splitlines()) == 1

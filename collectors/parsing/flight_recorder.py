@@ -18,6 +18,7 @@ from pardbg.collectors.parsing.completion import (
 )
 from pardbg.collectors.parsing.dump_format import RawConfig, RawDump, RawEntry, decode_dump
 from pardbg.watchdog.errors import ParseError
+from pardbg.watchdog.model.members import MAX_WORLD_SIZE
 from pardbg.watchdog.model.operations import DEVICE_BACKENDS, P2P_OPS
 from pardbg.watchdog.model.recording import (
     NO_SITE,
@@ -273,4 +274,6 @@ def _read_config(key: str, config: RawConfig) -> GroupConfig | None:
     """Reads the member text ``[0, 1]``. gloo writes one nameless, empty entry (torch 2.13): no configuration."""
     name = config.name or key
     numbers = tuple(map(int, _RANK_NUMBER.findall(config.ranks)))
-    return GroupConfig(name=name, desc=config.desc, ranks=numbers) if name and numbers else None
+    if not name or not numbers or len(numbers) > MAX_WORLD_SIZE or max(numbers) >= MAX_WORLD_SIZE:
+        return None
+    return GroupConfig.of(name, config.desc, numbers)

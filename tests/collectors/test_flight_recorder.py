@@ -161,7 +161,7 @@ def test_members_of_a_group_come_from_text() -> None:
         "5": {"name": "5", "desc": "tp", "ranks": "[0,4, 12]"},
         "6": {"name": "6", "desc": "x", "ranks": "[\u00b2, 9999999999999]"},
     }
-    assert parse(pg_config=text).configs == (GroupConfig(name="5", desc="tp", ranks=(0, 4, 12)),)
+    assert parse(pg_config=text).configs == (GroupConfig.of("5", "tp", (0, 4, 12)),)
 
 
 def test_damaged_entries_are_dropped_and_counted() -> None:

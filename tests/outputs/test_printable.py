@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.outputs.samples import SAMPLES
 
-from pardbg.watchdog.outputs.printable import printable, printable_text
+from pardbg.watchdog.model.text import printable_text
+from pardbg.watchdog.outputs.printable import printable
 
 
 @pytest.mark.parametrize(

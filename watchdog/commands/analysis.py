@@ -14,6 +14,7 @@ from pardbg.watchdog.model.report import Report
 from pardbg.watchdog.store.view import EvidenceView
 
 MAX_NAMED_FILES = 5
+OWN_FILES = frozenset({"truth.json", "report.json", "report.html", "report.md"})  # what pardbg itself writes
 
 
 class InterruptedAnalysis(Exception):  # noqa: N818 - nothing went wrong
@@ -54,6 +55,7 @@ def analyze_paths(paths: Sequence[Path], progress: Callable[[str], None] = _sile
 
 
 def _name_unrecognised(files: Sequence[str]) -> tuple[str, ...]:
+    files = [file for file in files if Path(file).name not in OWN_FILES]
     if not files:
         return ()
     named = ", ".join(files[:MAX_NAMED_FILES])

@@ -9,6 +9,13 @@ from pardbg.watchdog.commands.output_options import Destinations, output_options
 from pardbg.watchdog.commands.progress import show_progress
 
 
+def read_paths(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> tuple[Path, ...]:
+    """Takes paths as they are, but an empty one: that is a variable nobody set, not the current folder."""
+    if not all(value.strip() for value in values):
+        raise click.BadParameter("an empty path: name the files or the folder")
+    return tuple(map(Path, values))
+
+
 @click.command(
     epilog="""\b
 Examples:
@@ -17,7 +24,7 @@ Examples:
   pardbg analyze dumps/ --json | jq .verdict.claim
 """
 )
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, callback=read_paths)
 @output_options
 @click.pass_context
 def analyze(context: click.Context, paths: tuple[Path, ...], destinations: Destinations) -> None:

@@ -9,6 +9,7 @@ import click
 
 from pardbg import __version__
 from pardbg.watchdog.errors import InputError, PardbgError
+from pardbg.watchdog.model.text import printable_text
 
 TRACEBACK_VARIABLE = "PARDBG_TRACEBACK"
 EXIT_FAILED = 1
@@ -71,10 +72,16 @@ def main(arguments: list[str] | None = None) -> Any:
         click.echo("pardbg: interrupted", err=True)
         sys.exit(EXIT_INTERRUPTED)
     except PardbgError as error:
-        click.echo(f"pardbg: {error}; {error.remedy}", err=True)
+        click.echo(f"pardbg: {printable_text(str(error))}; {error.remedy}", err=True)
         sys.exit(EXIT_USAGE if isinstance(error, InputError) else EXIT_FAILED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads: not even the flush at exit
+        sys.exit(EXIT_FAILED)
+    except OSError as error:
+        where = f"{printable_text(str(error.filename))}: " if error.filename else ""
+        click.echo(
+            f"pardbg: {where}{error.strerror or error}; name another place, or look at the disk and the rights", err=True
+        )
         sys.exit(EXIT_FAILED)
     except Exception as error:
         if os.environ.get(TRACEBACK_VARIABLE):

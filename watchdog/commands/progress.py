@@ -9,9 +9,9 @@ MAX_WIDTH = 78
 
 
 @contextmanager
-def show_progress(stream: TextIO) -> Iterator[Callable[[str], None]]:
+def show_progress(stream: TextIO | None) -> Iterator[Callable[[str], None]]:
     """Gives a function that shows what is being done now; the line is gone afterwards."""
-    if not stream.isatty():
+    if stream is None or not stream.isatty():  # None: standard error is closed
         yield lambda _message: None
         return
 

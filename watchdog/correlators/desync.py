@@ -15,6 +15,7 @@ EDIT_WORDS = {
     Edit.SWAPPED: "swapped two operations",
 }
 MAX_SIZES = 3  # in a sentence; the table of sides has all
+MAX_DIMENSIONS = 8
 ADVICE = {
     Mismatch.OP: "Look for a branch around this collective that not every rank takes.",
     Mismatch.DTYPE: "Make the tensor's type the same on all ranks.",
@@ -87,7 +88,7 @@ def _collective(situation: Situation, found: DivergenceFound) -> CollectiveRef:
 
 def _words(side: Side) -> str:
     """``all_reduce of 256 at train.py:57 step``: enough to find the line, short enough for a sentence."""
-    sizes = " and ".join("x".join(map(str, size)) for size in side.sizes[:MAX_SIZES])
+    sizes = " and ".join("x".join(map(str, size[:MAX_DIMENSIONS])) for size in side.sizes[:MAX_SIZES])
     more = f" and {len(side.sizes) - MAX_SIZES} more" if len(side.sizes) > MAX_SIZES else ""
     where = f" at {side.where.rsplit('/', 1)[-1]}" if side.where else ""
     return f"{side.op}{f' of {sizes}{more}' if sizes else ''}{where}"

@@ -12,6 +12,7 @@ from pardbg.watchdog.model.names import CollectorName
 from pardbg.watchdog.model.ranks import fold_ranks
 from pardbg.watchdog.model.report import EvidenceLine
 
+EARLIEST_NS, LATEST_NS = 1_400_000_000 * NS_PER_S, 3_000_000_000 * NS_PER_S  # 2014 to 2065: outside it is damage
 STACK_DEPTH = 4  # innermost frames in a line of evidence; the stacks file has the rest
 
 
@@ -58,10 +59,9 @@ def since_moment(situation: Situation, since_ns: int | None) -> str:
         return f", for {waited_s:.0f} s"
     if since_ns is None:
         return ""
-    try:
-        moment = datetime.fromtimestamp(since_ns / NS_PER_S, tz=timezone.utc)
-    except (OverflowError, ValueError, OSError):
+    if not EARLIEST_NS <= since_ns <= LATEST_NS:
         return ""
+    moment = datetime.fromtimestamp(since_ns / NS_PER_S, tz=timezone.utc)
     return f", since {moment:%Y-%m-%d %H:%M:%S} UTC"
 
 

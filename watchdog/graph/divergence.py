@@ -69,6 +69,8 @@ class TokenTable:
             if lane is None or not lane.collectives:
                 continue
             recording = progress.view.recordings[rank]
+            if recording.damage:
+                continue  # a field that was lost is no difference
             cache: dict[tuple[int, int], Token] = {}
             self._operations[rank] = lane.collectives
             self._tokens[rank] = {seq: tokenize(recording, op, cache) for seq, op in lane.collectives.items()}

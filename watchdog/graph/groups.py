@@ -71,7 +71,9 @@ def _claims_of(rank: int, recording: Recording, world_size: int | None) -> dict[
             members = known.ranks if known is not None and known.desc in UNNAMED else None
             claims[named.name] = _Claim(rank, named.desc, members)
     for claim in claims.values():
-        if claim.desc == WORLD_DESC and claim.ranks is None and world_size:
+        if claim.ranks is not None and rank not in claim.ranks:
+            claim.ranks = None  # a list that lacks the rank that uses the group is no list of its members
+        if claim.desc == WORLD_DESC and world_size and len(claim.ranks or ()) != world_size:
             claim.ranks = tuple(range(world_size))
     return claims
 

@@ -74,7 +74,6 @@ def _with_stacks(situation: Situation, finding: Finding) -> Finding:
 
 def _status(situation: Situation, verdict: Finding | None, *, moved: bool) -> tuple[Status, str]:
     view = situation.view
-    seen_all = bool(view.world_size) and len(view.recordings) == view.world_size
     ended = view.ended_ranks
     if verdict is not None:
         is_over = bool(ended) and len(ended) == len(situation.standings)
@@ -84,11 +83,20 @@ def _status(situation: Situation, verdict: Finding | None, *, moved: bool) -> tu
         return Status.HEALTHY, "operations were completed between the samples: the job moves"
     if ended and len(ended) == len(situation.standings):
         return Status.HEALTHY, "every process has ended with exit code 0"
-    if any(recording.damage for recording in view.recordings.values()) or not seen_all:
-        return Status.UNDETERMINED, "nothing is outstanding on the ranks that were seen; the others may tell another story"
+    doubt = _doubt(situation)
+    return (Status.UNDETERMINED, doubt) if doubt else (Status.HEALTHY, "nothing was outstanding on any rank when it was dumped")
+
+
+def _doubt(situation: Situation) -> str:
+    """Why nobody waiting does not mean that all is well; empty if it does."""
+    view = situation.view
+    if not view.recordings:
+        return "the flight recorder of no rank could be read"
+    if len(view.recordings) != view.world_size or any(recording.damage for recording in view.recordings.values()):
+        return "nothing is outstanding on the ranks that were seen; the others may tell another story"
     if any(standing.stance is Stance.HIDDEN and not standing.positions for standing in situation.standings.values()):
-        return Status.UNDETERMINED, "this job uses send and recv on gloo, which its recorder does not show: stacks would tell"
-    return Status.HEALTHY, "nothing was outstanding on any rank when the dumps were written"
+        return "this job uses send and recv on gloo, which its recorder does not show: stacks would tell"
+    return ""
 
 
 def _unknowns(view: EvidenceView) -> tuple[Unknown, ...]:
@@ -118,6 +126,7 @@ def _unsaid(situation: Situation, verdict: Finding | None) -> tuple[Unknown, ...
     waited_in = {key.group for key in situation.graph.meetings if key.group >= 0}
     unnamed = [group for group in sorted(waited_in) if not situation.progress.is_whole(group)]
     details += [(None, f"who belongs to {name_group(situation.groups.groups[group])} is not recorded") for group in unnamed]
+    details = details or [(None, "the evidence does not name whom the ranks wait for")]
     return tuple(
         Unknown(rank=rank, host=None, collector=CollectorName.FLIGHT_RECORDER, reason=AbsenceReason.UNSUPPORTED, detail=detail)
         for rank, detail in details

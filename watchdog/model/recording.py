@@ -4,9 +4,12 @@ The compact form matters: a job has millions of entries. An operation holds indi
 signatures and call sites are stored once.
 """
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from pardbg.watchdog.model.base import Noun
+from pardbg.watchdog.model.members import Run, fold_members, unfold_members
 
 NO_SITE = -1
 
@@ -72,11 +75,21 @@ class GroupName(Noun, frozen=True, kw_only=True):
 
 
 class GroupConfig(Noun, frozen=True, kw_only=True):
-    """A process group of this rank with its members (global ranks) as the recorder knows them."""
+    """A process group of this rank with its members (global ranks, by group rank) as the recorder knows them."""
 
     name: str
     desc: str
-    ranks: tuple[int, ...]
+    runs: tuple[Run, ...]
+
+    @classmethod
+    def of(cls, name: str, desc: str, ranks: Sequence[int]) -> "GroupConfig":
+        """Builds it from a list of members."""
+        return cls(name=name, desc=desc, runs=fold_members(ranks))
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The members."""
+        return unfold_members(self.runs)
 
 
 class GroupProgress(Noun, frozen=True, kw_only=True):

@@ -3,11 +3,11 @@
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pardbg.watchdog.model.report import Report
+from pardbg.watchdog.model.text import printable_text
 from pardbg.watchdog.outputs.as_json import render_json
 from pardbg.watchdog.outputs.blocks import Block, Depth, Text, Verbatim
 from pardbg.watchdog.outputs.page import build_page
 from pardbg.watchdog.outputs.phrases import name_job
-from pardbg.watchdog.outputs.printable import printable_text
 
 
 def render_html(report: Report) -> str:

@@ -13,11 +13,13 @@ from pardbg.watchdog.model.evidence import (
     RankDescription,
     Stack,
 )
+from pardbg.watchdog.model.members import MAX_WORLD_SIZE
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName
 from pardbg.watchdog.model.recording import Recording
 from pardbg.watchdog.model.report import EvidenceLine
 
 WORLD_DESC = "default_pg"
+MAX_LOST_NAMED = 4096  # ranks without a dump that are named one by one
 ENDED_STATES = frozenset({"gone", "X", "Z"})
 
 
@@ -95,18 +97,18 @@ class EvidenceView:
     @cached_property
     def world_size(self) -> int | None:
         """The number of ranks: as described, else as the default group says, else as far as ranks were seen."""
-        if self.job.world_size:
+        if self.job.world_size and 0 < self.job.world_size <= MAX_WORLD_SIZE:
             return self.job.world_size
         worlds = [
-            len(config.ranks)
-            for recording in self.recordings.values()
+            max(len(config.ranks), rank + 1)
+            for rank, recording in self.recordings.items()
             for config in recording.configs
             if config.desc == WORLD_DESC
         ]
         if worlds:
             return max(worlds)
         members = [config.ranks[-1] for recording in self.recordings.values() for config in recording.configs if config.ranks]
-        ranks = [item.rank for item in self.evidence if item.rank is not None]
+        ranks = [item.rank for item in self.evidence if item.rank is not None and item.rank < MAX_WORLD_SIZE]
         return max([*members, *ranks, *self.processes], default=-1) + 1 or None
 
     @cached_property
@@ -123,16 +125,25 @@ class EvidenceView:
         }
         for item in self.evidence:
             seen = item.observation
-            if not isinstance(seen, FlightRecording) or item.rank in explained:
+            if isinstance(seen, FlightRecording) and item.rank is None:
+                whose = f"{item.origin}: its name does not tell whose dump it is: let it end in the rank"
+                yield _absent(None, AbsenceReason.SKIPPED, whose, item.origin)
+            if not isinstance(seen, FlightRecording) or item.rank is None or item.rank in explained:
                 continue
             if not seen.recording.is_switched_on:
                 explained.add(item.rank)
                 yield _absent(item.rank, *_why_silent(seen.recording), item.origin)
             elif seen.recording.damage:
                 yield _absent(item.rank, AbsenceReason.UNREADABLE, seen.recording.damage, item.origin)
-        for rank in range(self.world_size or 0):
-            if rank not in self.recordings and rank not in explained:
-                yield _absent(rank, AbsenceReason.LOST, "there is no flight-recorder dump of this rank", "")
+        lost = [rank for rank in range(self.world_size or 0) if rank not in self.recordings and rank not in explained]
+        for rank in lost[:MAX_LOST_NAMED]:
+            yield _absent(rank, AbsenceReason.LOST, "there is no flight-recorder dump of this rank", "")
+        if len(lost) > MAX_LOST_NAMED:
+            more = f"there is no flight-recorder dump of {len(lost) - MAX_LOST_NAMED} more ranks"
+            yield _absent(None, AbsenceReason.LOST, more, "")
+        if self.job.world_size and self.job.world_size > MAX_WORLD_SIZE:
+            told = f"job.json tells of {self.job.world_size} ranks, more than any job has: not believed"
+            yield _absent(None, AbsenceReason.UNREADABLE, told, self._job_origin)
 
     def host(self, rank: int) -> str | None:
         """The host of a rank, where known."""
