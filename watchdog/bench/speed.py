@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ SIZES = ((16, 2000), (32, 2000), (64, 500), (64, 1000), (64, 2000))
 FAULT = "missing-participant"
 PEER_MODULE = "torch.distributed.flight_recorder.fr_trace"
 DUMP_PREFIX = "nccl_trace_rank_"
+MISSING_RANKS = re.compile(r"missing ranks: \{([^}]*)\}")
 BYTES_PER_MB = 1_000_000
 
 
@@ -54,10 +56,11 @@ def _pardbg(folder: str, ranks: int, entries: int, culprit: int) -> Row:
 
 
 def _torchfrtrace(folder: str, ranks: int, entries: int, culprit: int) -> Row:
-    """Its report is text on standard error, so it is asked to write there what we can read: right means it names the rank."""
+    """Its report is text on standard error; right means that every rank it calls missing is the culprit."""
     script = f"import sys; sys.stderr = sys.stdout; import runpy; runpy.run_module({PEER_MODULE!r}, run_name='__main__')"
     run = measure([sys.executable, "-c", script, folder, "-p", DUMP_PREFIX])
-    return _row("torchfrtrace", (ranks, entries), run, is_right=f"missing ranks {{{culprit}}}" in run.stdout)
+    named = {rank for ranks_text in MISSING_RANKS.findall(run.stdout) for rank in ranks_text.split(", ")}
+    return _row("torchfrtrace", (ranks, entries), run, is_right=named == {str(culprit)})
 
 
 def _row(tool: str, size: tuple[int, int], run: Measurement, *, is_right: bool) -> Row:
