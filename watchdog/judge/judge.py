@@ -12,7 +12,7 @@ from pardbg.watchdog.correlators.wording import name_group, stack_line
 from pardbg.watchdog.graph.axes import find_layout
 from pardbg.watchdog.graph.standing import Stance
 from pardbg.watchdog.judge.motion import moved_between_samples
-from pardbg.watchdog.judge.precedence import clear_of_blame, rank_findings
+from pardbg.watchdog.judge.precedence import clear_of_blame, clear_victims, rank_findings
 from pardbg.watchdog.model.evidence import Absence, Stack
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName, JobSource, Kind, Status
 from pardbg.watchdog.model.report import Coverage, Finding, Job, Report, Software, Unknown
@@ -37,9 +37,9 @@ def judge(view: EvidenceView, circumstances: Circumstances) -> Report:
     moved = moved_between_samples(view)
     found = () if moved else tuple(finding for correlate in CORRELATORS for finding in correlate(situation))
     findings, set_aside = rank_findings(found)
-    findings = tuple(_with_stacks(situation, finding) for finding in findings)
-    verdict = findings[0] if findings else None
     blamed = frozenset(subject.rank for finding in findings for subject in finding.culprits if subject.rank is not None)
+    findings = tuple(clear_victims(_with_stacks(situation, finding), blamed) for finding in findings)
+    verdict = findings[0] if findings else None
     set_aside = tuple(clear_of_blame(finding, blamed) for finding in set_aside)
     if verdict is not None:
         set_aside += find_consequences(situation, verdict, blamed)

@@ -63,8 +63,12 @@ def clear_of_blame(finding: Finding, blamed: frozenset[int]) -> Finding:
     """A consequence accuses nobody: whoever it would blame besides those who are to blame anyway becomes a candidate."""
     kept = tuple(subject for subject in finding.culprits if subject.rank in blamed)
     others = tuple(subject for subject in finding.culprits if subject.rank not in blamed)
-    victims = tuple(rank for rank in finding.victims if rank not in blamed)
-    return replace(finding, culprits=kept, candidates=(*finding.candidates, *others), victims=victims)
+    return clear_victims(replace(finding, culprits=kept, candidates=(*finding.candidates, *others)), blamed)
+
+
+def clear_victims(finding: Finding, blamed: frozenset[int]) -> Finding:
+    """Victims only wait: who is to blame for anything is none."""
+    return replace(finding, victims=tuple(rank for rank in finding.victims if rank not in blamed))
 
 
 def _is_caught(circle: Finding, desync: Finding) -> bool:
@@ -79,7 +83,9 @@ def _died_of(death: Finding, desync: Finding) -> bool:
 
 
 def _same_group(finding: Finding, cause: Finding) -> bool:
-    return finding.group is not None and cause.group is not None and finding.group.name == cause.group.name
+    if finding.group is None or cause.group is None or finding.group.name != cause.group.name:
+        return False
+    return bool({*finding.group.ranks} & {*cause.group.ranks})  # sibling groups may share a name
 
 
 def _names_same(finding: Finding, cause: Finding) -> bool:
