@@ -56,11 +56,13 @@ def collectives_completed(dump: RawDump) -> dict[str, int]:
 
 
 def idle_groups(dump: RawDump) -> frozenset[str]:
-    """Local ids of the groups with as much completed as enqueued: nothing of theirs can be outstanding.
+    """Local ids of the groups with as much completed as enqueued, in a dump of unfinished entries only; else none.
 
-    This settles coalesced P2P in dumps of unfinished entries only: their members never finish, and the closing entry that
-    speaks for them was filtered out.
+    In such a dump the closing entries that speak for coalesced P2P were filtered out, and their members stay open for ever.
+    Where finished entries are present, the entries speak for themselves.
     """
+    if any(entry.state == "completed" or entry.time_discovered_completed_ns for entry in dump.entries):
+        return frozenset()
     return frozenset(
         local_id
         for local_id, progress in dump.pg_status.items()

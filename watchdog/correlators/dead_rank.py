@@ -66,6 +66,11 @@ def _went_first(situation: Situation, roots: list[int]) -> list[int]:
     return own if explained and len({fates[rank] for rank in own}) == 1 else []
 
 
+def was_ended_by_others(situation: Situation, rank: int) -> bool:
+    """Whether the launcher or a watchdog ended this rank, so that its recorder shows a rank that lived while others waited."""
+    return rank in situation.view.ended_ranks and _fate(situation, rank) is Fate.ENDED_BY_OTHERS
+
+
 def _left_others_waiting(situation: Situation, rank: int) -> bool:
     """Whether the rank's own recorder shows that it ended before an operation others stand at.
 

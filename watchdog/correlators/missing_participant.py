@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from pardbg.watchdog.correlators.dead_rank import was_ended_by_others
 from pardbg.watchdog.correlators.situation import Situation, before_first_operation
 from pardbg.watchdog.correlators.wording import (
     absent_line,
@@ -32,7 +33,7 @@ def _clusters(situation: Situation) -> list[tuple[tuple[int, ...], tuple[Meeting
     """Roots that share a meeting belong together; independent ones are separate faults."""
     clusters: list[tuple[set[int], list[Meeting]]] = []
     for root in situation.graph.roots:
-        if situation.stance(root) is Stance.ENDED:
+        if situation.stance(root) is Stance.ENDED and not _lived_while_others_waited(situation, root):
             continue  # `dead_rank` speaks of it
         meetings = situation.graph.missed_by(root)
         sharing = [cluster for cluster in clusters if any(meeting in cluster[1] for meeting in meetings)]
@@ -41,6 +42,10 @@ def _clusters(situation: Situation) -> list[tuple[tuple[int, ...], tuple[Meeting
         clusters = [cluster for cluster in clusters if cluster not in sharing]
         clusters.append((ranks, known + [meeting for meeting in meetings if meeting not in known]))
     return [(tuple(sorted(ranks)), tuple(meetings)) for ranks, meetings in clusters]
+
+
+def _lived_while_others_waited(situation: Situation, root: int) -> bool:
+    return root in situation.view.recordings and was_ended_by_others(situation, root)
 
 
 def _age(situation: Situation, meeting: Meeting) -> tuple[int, int, int]:

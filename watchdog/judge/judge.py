@@ -81,6 +81,8 @@ def _status(situation: Situation, verdict: Finding | None, *, moved: bool) -> tu
         return (Status.FAILED if failed else Status.HUNG), ""
     if moved:
         return Status.HEALTHY, "operations were completed between the samples: the job moves"
+    if situation.waiting_ranks:
+        return Status.UNDETERMINED, "ranks wait, and nothing that was seen says for whom"
     if ended and len(ended) == len(situation.standings):
         return Status.HEALTHY, "every process has ended with exit code 0"
     doubt = _doubt(situation)
