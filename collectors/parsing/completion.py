@@ -40,18 +40,15 @@ def is_marked_done(entry: RawEntry, *, on_device: bool) -> bool:
 def collectives_completed(dump: RawDump) -> dict[str, int]:
     """Per local group id the last completed collective, where the counter speaks of collectives at all.
 
-    The counter holds the sequence number of the last *work*, be it a collective or P2P, so it is used only where the group's
-    newest entry is a collective with exactly the enqueued number.
+    The counter holds the number of the last *work*, be it a collective or P2P, each from a sequence of its own. So it is used
+    only for groups without P2P whose newest entry is the collective that was enqueued last.
     """
-    newest: dict[str, RawEntry] = {}
-    for entry in dump.entries:
-        newest[str(entry.pg_id)] = entry
+    newest = {str(entry.pg_id): entry for entry in dump.entries}
+    mixed = {str(entry.pg_id) for entry in dump.entries if entry.is_p2p or entry.p2p_seq_id}
     return {
         local_id: progress.last_completed_collective
         for local_id, progress in dump.pg_status.items()
-        if local_id in newest
-        and not newest[local_id].is_p2p
-        and newest[local_id].seq == progress.last_enqueued_collective != newest[local_id].p2p_seq_id
+        if local_id in newest and local_id not in mixed and newest[local_id].seq == progress.last_enqueued_collective
     }
 
 

@@ -1,11 +1,13 @@
 """Verdicts on small hand-made dumps: what testers found, each as the kind it stands for."""
 
+import json
 from collections.abc import Iterable, Mapping
 
 from pardbg.collectors.parsing.flight_recorder import parse_flight_recorder
+from pardbg.collectors.parsing.job_file import parse_job
 from pardbg.watchdog.judge.judge import Circumstances, judge
 from pardbg.watchdog.model.evidence import Evidence, FlightRecording
-from pardbg.watchdog.model.names import CollectorName, Confidence, Edit, Kind, Mismatch
+from pardbg.watchdog.model.names import CollectorName, Confidence, Edit, Kind, Mismatch, Status
 from pardbg.watchdog.model.report import Report
 from pardbg.watchdog.store.view import EvidenceView
 from tests.collectors.dumps import Entry, gloo, make_dump, make_entry, outstanding, pickled
@@ -15,20 +17,24 @@ WORLD = {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1, 2, 3]"}}
 PIPE = {"1": {"name": "1", "desc": "PIPELINE_MODEL_PARALLEL_GROUP", "ranks": "[0, 1, 2, 3]"}}
 
 
-def report_of(rings: Mapping[int, Iterable[Entry]], **changes: object) -> Report:
-    """Diagnoses one dump a rank."""
-    evidence = [
+def evidence_from(rings: Mapping[int, Iterable[Entry]], **changes: object) -> list[Evidence]:
+    """One dump a rank."""
+    keys = {"pg_config": WORLD, **changes}
+    dumps = {rank: parse_flight_recorder(pickled(make_dump(ring, **keys))) for rank, ring in rings.items()}
+    return [
         Evidence(
             source=CollectorName.FLIGHT_RECORDER,
             rank=rank,
-            observation=FlightRecording(
-                recording=parse_flight_recorder(pickled(make_dump(ring, **{"pg_config": WORLD, **changes})))
-            ),
+            observation=FlightRecording(recording=recording),
             origin=f"rank_{rank}",
         )
-        for rank, ring in rings.items()
+        for rank, recording in dumps.items()
     ]
-    return judge(EvidenceView.of(evidence), Circumstances(decided_at=WHEN))
+
+
+def report_of(rings: Mapping[int, Iterable[Entry]], **changes: object) -> Report:
+    """Diagnoses one dump a rank."""
+    return judge(EvidenceView.of(evidence_from(rings, **changes)), Circumstances(decided_at=WHEN))
 
 
 def blamed(report: Report) -> set[int | None]:
@@ -142,3 +148,31 @@ def test_member_list_without_the_rank_that_uses_the_group_is_not_believed() -> N
     rings = {rank: [make_entry(0), outstanding(1)] for rank in (0, 1, 3)} | {2: [make_entry(0)]}
 
     assert blamed(report_of(rings, pg_config=short)) == {2}
+
+
+def test_counter_of_a_transfer_says_nothing_of_collectives() -> None:
+    """In a group with both the counters mix two sequences: completed transfer 6 does not complete all_reduce 2."""
+    status = {"0": {"last_enqueued_collective": 2, "last_started_collective": -1, "last_completed_collective": 6}}
+    sent = transfer(1, "send 0->1", done=True) | {"pg_id": 0, "process_group": ("0", "default_pg"), "p2p_seq_id": 6}
+    waiting = [make_entry(0), sent, outstanding(2, collective_seq_id=2, p2p_seq_id=6)]
+    report = report_of({0: waiting, 1: waiting, 3: waiting, 2: [make_entry(0)]}, pg_status=status)
+
+    assert report.verdict is not None
+    assert report.verdict.kind is Kind.MISSING_PARTICIPANT
+    assert blamed(report) == {2}
+
+
+def test_rank_that_the_launcher_ended_was_the_missing_one() -> None:
+    """Watchdogs aborted the victims, torchrun ended the others: nobody died first, and rank 2 never came."""
+    rings = {rank: [make_entry(0), outstanding(1)] for rank in (0, 1, 3)} | {2: [make_entry(0)]}
+    ranks = [{"rank": rank, "process": {"state": "gone", "exit_code": -6 if rank == 0 else -15}} for rank in range(4)]
+    description = parse_job(json.dumps({"job": "j", "world_size": 4, "ranks": ranks}).encode())
+    evidence = [
+        *evidence_from(rings),
+        Evidence(source=CollectorName.HOST, rank=None, observation=description, origin="job.json"),
+    ]
+    report = judge(EvidenceView.of(evidence), Circumstances(decided_at=WHEN))
+
+    assert report.verdict is not None
+    assert (report.verdict.kind, report.status) == (Kind.MISSING_PARTICIPANT, Status.FAILED)
+    assert blamed(report) == {2}

@@ -9,7 +9,7 @@ from pardbg.watchdog.graph.matching import Token, tokenize
 from pardbg.watchdog.graph.meetings import Room
 
 LONGEST_CONTEXT = 8  # operations before a step that are compared
-SHORTEST_CONTEXT = 3
+SHORTEST_CONTEXT = 2
 TIMES_TO_BE_A_HABIT = 2
 RECENT_STEPS = 16  # up to the front: a device works off a queue, so the front may come after the step that went astray
 
@@ -48,6 +48,6 @@ def _followed_before(steps: list[Step], place: int) -> bool | None:
         followers = [steps[start + length] for start in range(place - length) if steps[start : start + length] == context]
         if steps[place] in followers:
             return True
-        if len(followers) >= TIMES_TO_BE_A_HABIT:
+        if len(followers) >= TIMES_TO_BE_A_HABIT and len(set(followers)) == 1:
             return False
     return None
