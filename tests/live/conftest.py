@@ -13,14 +13,12 @@ from pardbg.watchdog.demo.launch import run_planted_job
 JOBS_AT_ONCE = 2  # a job is idle for a third of its 8 s; more at once only slow each other down on two cores
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Everything here starts real jobs; without torch it is skipped with the remedy."""
     skip = pytest.mark.skip(reason="torch is not installed: pip install 'pardbg[demo]'")
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.live)
-            item.add_marker(pytest.mark.xdist_group("live"))  # one worker: the jobs are shared
             if importlib.util.find_spec("torch") is None:
                 item.add_marker(skip)
 

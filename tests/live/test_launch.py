@@ -8,6 +8,8 @@ import pytest
 from pardbg.watchdog.demo.faults import FAULTS, PlantedFault, fault_named
 from pardbg.watchdog.demo.launch import DemoError, run_planted_job
 
+pytestmark = pytest.mark.xdist_group("live")  # one worker: the jobs are shared
+
 
 @pytest.mark.parametrize("fault_name", [fault.name for fault in FAULTS])
 def test_job_leaves_no_process_behind(planted_job: Callable[[str], Path], fault_name: str) -> None:
