@@ -19,7 +19,7 @@ demo: $(VENV)/.demo  ## Start a small real job in which one rank stops joining, 
 test: lint types layers unit  ## Everything that must hold before a commit (under 15 minutes on 2 cores).
 
 test-all: test bench  ## ... and the slow rest.
-	$(BIN)/pytest -m slow -n $(WORKERS) --dist loadgroup
+	$(BIN)/pytest -m slow -n $(WORKERS)
 
 lint: $(VENV)/.test  ## ruff, linter and formatter.
 	$(BIN)/ruff check .
@@ -32,7 +32,8 @@ layers: $(VENV)/.test  ## The one-way flow of ARCHITECTURE.md.
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.test  ## The tests.
-	$(BIN)/pytest -m "not slow" -n $(WORKERS) --dist loadgroup
+	$(BIN)/pytest -m "not slow and not live" -n $(WORKERS)
+	$(BIN)/pytest -m live  # in one process: each real job runs once, two at a time, for all tests that read it
 
 bench: $(VENV)/.test  ## Speed and memory, with torchfrtrace on the same files.
 	$(BIN)/pardbg bench

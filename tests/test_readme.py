@@ -26,7 +26,6 @@ def commands() -> list[str]:
     return [line[2:].split("  #")[0].strip() for line in lines]
 
 
-@pytest.mark.xdist_group("live")
 @pytest.mark.live
 def test_every_command_of_the_readme_works(tmp_path: Path) -> None:
     pardbg = str(Path(sys.executable).with_name("pardbg"))

@@ -11,7 +11,7 @@ from pardbg.watchdog.errors import InputError
 from pardbg.watchdog.model.names import Confidence, JobSource, Kind, Scope, Status
 from pardbg.watchdog.model.report import Coverage, Finding, Job, Report, Subject
 
-pytestmark = pytest.mark.xdist_group("live")  # one worker: the jobs are shared
+pytestmark = pytest.mark.live
 
 
 def test_list_names_every_fault() -> None:

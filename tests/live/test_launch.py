@@ -8,7 +8,7 @@ import pytest
 from pardbg.watchdog.demo.faults import FAULTS, PlantedFault, fault_named
 from pardbg.watchdog.demo.launch import DemoError, run_planted_job
 
-pytestmark = pytest.mark.xdist_group("live")  # one worker: the jobs are shared
+pytestmark = pytest.mark.live
 
 
 @pytest.mark.parametrize("fault_name", [fault.name for fault in FAULTS])

@@ -11,7 +11,7 @@ from pardbg.collectors.parsing.job_file import parse_job
 from pardbg.watchdog.demo.faults import FAULTS
 from pardbg.watchdog.demo.names import DUMP_PREFIX, WORLD_SIZE
 
-pytestmark = pytest.mark.xdist_group("live")  # one worker: the jobs are shared
+pytestmark = pytest.mark.live
 
 PlantedJob = Callable[[str], Path]
 RANKS = range(WORLD_SIZE)

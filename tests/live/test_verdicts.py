@@ -15,7 +15,7 @@ from pardbg.watchdog.outputs.as_json import render_json
 from pardbg.watchdog.outputs.exit_code import exit_code
 from pardbg.watchdog.outputs.validation import validate_report
 
-pytestmark = pytest.mark.xdist_group("live")  # one worker: the jobs are shared
+pytestmark = pytest.mark.live
 
 PlantedJob = Callable[[str], Path]
 UNNAMEABLE = "subgroup-missing"  # gloo does not record who belongs to a group that has completed nothing yet
