@@ -136,7 +136,8 @@ def _votes(situation: Situation, one: Meeting, other: Meeting) -> Sides:
     both = _takers(situation, one) & _takers(situation, other)
     stands = [(meeting, tuple(rank for rank in meeting.waiting if rank in both)) for meeting in (one, other)]
     sides = [(_token(situation, meeting), ranks) for meeting, ranks in stands if ranks]
-    return Sides(0, tuple(sorted(sides, key=lambda side: (-len(side[1]), side[1]))), ())
+    unseen = tuple(sorted(both - set(situation.view.recordings)))
+    return Sides(0, tuple(sorted(sides, key=lambda side: (-len(side[1]), side[1]))), unseen)
 
 
 def _takers(situation: Situation, meeting: Meeting) -> set[int]:

@@ -42,7 +42,7 @@ def _sides(group: Group) -> list[tuple[Claim, tuple[int, ...]]]:
 
 def _describe(situation: Situation, group: Group) -> Finding:
     sides = _sides(group)
-    minority = _vote(sides)
+    minority = _vote(sides, tuple(rank for rank in group.ranks if rank not in situation.view.recordings))
     accused = minority or tuple(sorted(rank for _, ranks in sides for rank in ranks))
     subjects = tuple(
         situation.subject(rank, f"takes group {group.name} for {_words(claim)}")
@@ -66,10 +66,10 @@ def _describe(situation: Situation, group: Group) -> Finding:
     )
 
 
-def _vote(sides: list[tuple[Claim, tuple[int, ...]]]) -> tuple[int, ...]:
+def _vote(sides: list[tuple[Claim, tuple[int, ...]]], unseen: tuple[int, ...]) -> tuple[int, ...]:
     """The same majority rule as for any divergence."""
     tokens = [(Token(op=_words(claim), dtypes=None, elements=None, where=None), ranks) for claim, ranks in sides]
-    return Sides(0, tuple(tokens), ()).minority
+    return Sides(0, tuple(tokens), unseen).minority
 
 
 def _words(claim: Claim) -> str:
