@@ -58,6 +58,7 @@ def _went_first(situation: Situation, roots: list[int]) -> list[int]:
         first = min(fates[rank] for rank in certain)
         return [rank for rank in certain if fates[rank] == first]
     own = [rank for rank in roots if fates[rank] < Fate.ENDED_BY_OTHERS and rank not in _broken_connections(situation)]
+    own = [rank for rank in own if not _may_have_waited(situation, rank)]
     proven = [rank for rank in own if _left_others_waiting(situation, rank)]
     if proven:
         return proven
@@ -69,6 +70,13 @@ def _went_first(situation: Situation, roots: list[int]) -> list[int]:
 def was_ended_by_others(situation: Situation, rank: int) -> bool:
     """Whether the launcher or a watchdog ended this rank, so that its recorder shows a rank that lived while others waited."""
     return rank in situation.view.ended_ranks and _fate(situation, rank) is Fate.ENDED_BY_OTHERS
+
+
+def _may_have_waited(situation: Situation, rank: int) -> bool:
+    """An abort without a dump while somebody alive is missing: a watchdog that gave up looks just like that."""
+    aborted = signal_number(situation.view.processes[rank].exit_code) in ABORTED
+    living = any(root not in situation.view.ended_ranks for root in situation.graph.roots)
+    return aborted and living and rank not in situation.view.recordings
 
 
 def _left_others_waiting(situation: Situation, rank: int) -> bool:

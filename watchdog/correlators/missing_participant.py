@@ -45,7 +45,10 @@ def _clusters(situation: Situation) -> list[tuple[tuple[int, ...], tuple[Meeting
 
 
 def _lived_while_others_waited(situation: Situation, root: int) -> bool:
-    return root in situation.view.recordings and was_ended_by_others(situation, root)
+    """On gloo that cannot be told: errors retire operations, so a rank that waited looks idle at its end."""
+    if root not in situation.view.recordings or not situation.is_on_device(root):
+        return False
+    return root not in situation.view.bereaved_ranks and was_ended_by_others(situation, root)
 
 
 def _age(situation: Situation, meeting: Meeting) -> tuple[int, int, int]:
