@@ -1,6 +1,7 @@
 """What is installed is whole, and PyPI's `watchdog` stays itself."""
 
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -20,7 +21,11 @@ def run(*command: str, folder: Path, **environment: str) -> subprocess.Completed
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    built = run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", "-w", str(folder), str(ROOT), folder=folder)
+    source = folder / "source"  # a copy: setuptools writes into the tree it builds, and several tests may build at once
+    shutil.copytree(
+        ROOT, source, symlinks=True, ignore=shutil.ignore_patterns(".git", ".venv", "build", "*.egg-info", ".*_cache")
+    )
+    built = run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", "-w", str(folder), str(source), folder=folder)
     assert built.returncode == 0, built.stderr
     (found,) = folder.glob("pardbg-*.whl")
     return found
