@@ -176,3 +176,14 @@ def test_rank_that_the_launcher_ended_was_the_missing_one() -> None:
     assert report.verdict is not None
     assert (report.verdict.kind, report.status) == (Kind.MISSING_PARTICIPANT, Status.FAILED)
     assert blamed(report) == {2}
+
+
+def test_job_that_was_ended_from_outside_is_not_healthy() -> None:
+    ranks = [{"rank": rank, "process": {"state": "gone", "exit_code": -15}} for rank in range(4)]
+    description = parse_job(json.dumps({"job": "j", "world_size": 4, "ranks": ranks}).encode())
+    job = Evidence(source=CollectorName.HOST, rank=None, observation=description, origin="job.json")
+    idle = evidence_from({rank: [make_entry(0)] for rank in range(4)})
+    report = judge(EvidenceView.of([*idle, job]), Circumstances(decided_at=WHEN))
+
+    assert (report.verdict, report.status) == (None, Status.FAILED)
+    assert "not all with exit code 0" in report.notes[0]

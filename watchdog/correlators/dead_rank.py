@@ -57,7 +57,8 @@ def _went_first(situation: Situation, roots: list[int]) -> list[int]:
     if certain:
         first = min(fates[rank] for rank in certain)
         return [rank for rank in certain if fates[rank] == first]
-    own = [rank for rank in roots if fates[rank] < Fate.ENDED_BY_OTHERS and rank not in _broken_connections(situation)]
+    broken = _broken_connections(situation)
+    own = [rank for rank in roots if fates[rank] < Fate.ENDED_BY_OTHERS and rank not in broken]
     own = [rank for rank in own if not _may_have_waited(situation, rank)]
     proven = [rank for rank in own if _left_others_waiting(situation, rank)]
     if proven:

@@ -84,6 +84,8 @@ def _status(situation: Situation, verdict: Finding | None, *, moved: bool) -> tu
     if situation.waiting_ranks:
         return Status.UNDETERMINED, "ranks wait, and nothing that was seen says for whom"
     if ended and len(ended) == len(situation.standings):
+        if any(process.exit_code for process in view.processes.values()):
+            return Status.FAILED, "every process has ended, not all with exit code 0, and nothing that was seen says why"
         return Status.HEALTHY, "every process has ended with exit code 0"
     doubt = _doubt(situation)
     return (Status.UNDETERMINED, doubt) if doubt else (Status.HEALTHY, "nothing was outstanding on any rank when it was dumped")
