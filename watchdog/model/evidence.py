@@ -2,13 +2,41 @@
 
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName
+from pardbg.watchdog.model.process import ProcessSample
 from pardbg.watchdog.model.recording import Frame, Recording
 
 
+class Handler(Noun, frozen=True, kw_only=True):
+    """An ``except`` or ``finally`` clause around a line, and the first and last line of the ``try`` body it belongs to."""
+
+    clause: str
+    body: tuple[int, int]
+
+
+class SourceContext(Noun, frozen=True, kw_only=True):
+    """What the source file says of the line a frame is at; everything within the frame's own function.
+
+    Attributes:
+        loops: first and last line of every loop around the line, outermost first.
+        handlers: the exception handlers the line lies in, outermost first.
+        calls: dotted names of the calls on the line, e.g. ``dist.all_reduce``, ``work.wait``.
+        group: source text of the process group that a call on the line is given, e.g. ``self.tensor_group``.
+    """
+
+    loops: tuple[tuple[int, int], ...] = ()
+    handlers: tuple[Handler, ...] = ()
+    calls: tuple[str, ...] = ()
+    group: str = ""
+
+
 class StackFrame(Frame, frozen=True, kw_only=True):
-    """A frame of a live stack. ``locals`` holds only the few names that say what a rank waits for (collectors' closed list)."""
+    """A frame of a live stack. ``locals`` holds only the few names that say what a rank waits for (collectors' closed list).
+
+    ``source`` is None where the source was not read.
+    """
 
     locals: dict[str, str] = {}
+    source: SourceContext | None = None
 
 
 class Thread(Noun, frozen=True, kw_only=True):
@@ -21,11 +49,17 @@ class Thread(Noun, frozen=True, kw_only=True):
 
 
 class Stack(Noun, frozen=True, kw_only=True, tag="stack"):
-    """All threads of one process at one moment; ``sample`` numbers the samples of one scan."""
+    """All threads of one process at one moment; ``sample`` numbers the samples of one scan.
+
+    ``child`` names the process if it is not the rank itself but a child of it; ``is_native`` says that native frames are
+    among the Python ones (their file is a library).
+    """
 
     pid: int | None
     threads: tuple[Thread, ...]
     sample: int = 0
+    child: str = ""
+    is_native: bool = False
 
     @property
     def main_thread(self) -> Thread | None:
@@ -72,6 +106,8 @@ class JobDescription(Noun, frozen=True, kw_only=True, tag="job"):
     world_size: int | None
     ranks: tuple[RankDescription, ...] = ()
     sampled_at: str | None = None
+    world: str | None = None
+    attempt: int | None = None
 
 
 class Absence(Noun, frozen=True, kw_only=True, tag="absence"):
@@ -81,7 +117,7 @@ class Absence(Noun, frozen=True, kw_only=True, tag="absence"):
     detail: str
 
 
-Observation = FlightRecording | Stack | LogTraceback | JobDescription | Absence
+Observation = FlightRecording | Stack | ProcessSample | LogTraceback | JobDescription | Absence
 
 
 class Evidence(Noun, frozen=True, kw_only=True):

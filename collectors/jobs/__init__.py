@@ -1,0 +1,1 @@
+"""Which processes of this machine are the ranks of which job."""

@@ -1,0 +1,1 @@
+"""One look at a running job: its processes, stacks, sources, logs and recorders."""

@@ -1,0 +1,1 @@
+"""Pure readers of what `/proc` holds: text in, values out."""
