@@ -13,13 +13,14 @@ export PYTHONSAFEPATH := 1
 help:  ## Show this list.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-demo: $(VENV)/.demo  ## Start a small real job in which one rank stops joining, and diagnose it.
+demo: $(VENV)/.demo  ## Start a small real job in which one rank stops joining, and scan it while it hangs.
 	$(BIN)/pardbg demo
 
 test: lint types layers unit  ## Everything that must hold before a commit (under 15 minutes on 2 cores).
 
 test-all: test bench  ## ... and the slow rest.
-	$(BIN)/pytest -m slow -n $(WORKERS)
+	$(BIN)/pytest -m "slow and not live" -n $(WORKERS)
+	$(BIN)/pytest -m "slow and live"
 
 lint: $(VENV)/.test  ## ruff, linter and formatter.
 	$(BIN)/ruff check .
@@ -33,7 +34,7 @@ layers: $(VENV)/.test  ## The one-way flow of ARCHITECTURE.md.
 
 unit: $(VENV)/.test  ## The tests.
 	$(BIN)/pytest -m "not slow and not live" -n $(WORKERS)
-	$(BIN)/pytest -m live  # in one process: each real job runs once, two at a time, for all tests that read it
+	$(BIN)/pytest -m "live and not slow"  # in one process: each real job runs once, two at a time, for all tests that read it
 
 bench: $(VENV)/.test  ## Speed and memory, with torchfrtrace on the same files.
 	$(BIN)/pardbg bench

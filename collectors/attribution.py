@@ -14,6 +14,7 @@ from pardbg.collectors.reading_protocol import FileRead
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.evidence import Absence, Evidence, FlightRecording, JobDescription, Observation, Stack
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName
+from pardbg.watchdog.model.process import ProcessSample
 
 
 class ReadFile(Noun, frozen=True, kw_only=True):
@@ -50,6 +51,7 @@ def attribute(files: Sequence[ReadFile]) -> Iterator[Evidence]:
     for file in files:
         outdated = describe_outdated(file.path, newest)
         if outdated is None:
+            yield from file.read.parsed.saved
             yield from _evidence_of(file, ranks)
         elif file.is_evidence:
             absence = Absence(reason=AbsenceReason.SKIPPED, detail=outdated)
@@ -105,7 +107,8 @@ def _observations(file: ReadFile) -> tuple[Found, ...]:
 def _complete(observation: Observation, sample: int, pid: int | None) -> Observation:
     if isinstance(observation, Stack):
         return replace(observation, sample=sample, pid=observation.pid if observation.pid is not None else pid)
-    return replace(observation, sample=sample) if isinstance(observation, FlightRecording) else observation
+    is_sampled = isinstance(observation, FlightRecording | ProcessSample)
+    return replace(observation, sample=sample) if is_sampled else observation
 
 
 def _as_rfc3339(time_ns: int | None) -> str | None:

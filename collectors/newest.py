@@ -6,22 +6,24 @@ from msgspec.structs import replace
 
 from pardbg.watchdog.model.evidence import Absence, Evidence, FlightRecording, Stack
 from pardbg.watchdog.model.names import AbsenceReason
+from pardbg.watchdog.model.process import ProcessSample
 
 
 def keep_newest(evidence: Iterable[Evidence]) -> list[Evidence]:
-    """Replaces the older of two dumps, or stacks, of one rank and sample by an absence that names the newer file.
+    """Replaces the older of two dumps, stacks or looks of one process and sample by an absence that names the newer file.
 
     A ring dumped twice, or the leftover of an earlier attempt, must not stand beside the current state. Newer is what recorded
     the later operation, then what was written later.
     """
     kept: list[Evidence] = []
-    place: dict[tuple[type, int, int], int] = {}
+    place: dict[tuple[object, ...], int] = {}
     for item in evidence:
         observation = item.observation
-        if item.rank is None or not isinstance(observation, FlightRecording | Stack):
+        if item.rank is None or not isinstance(observation, FlightRecording | Stack | ProcessSample):
             kept.append(item)
             continue
-        key = (type(observation), item.rank, observation.sample)
+        which = (observation.child, observation.is_native) if isinstance(observation, Stack) else ()
+        key = (type(observation), item.rank, observation.sample, *which)
         rival = place.setdefault(key, len(kept))
         kept.append(item)
         if rival != len(kept) - 1:

@@ -3,18 +3,21 @@
 Only regular files, never through a link, never more than `LARGEST_FILE_BYTES`, and of text only the end.
 """
 
+import contextlib
 import os
 import stat
+from collections.abc import Iterator
 
 from pardbg.collectors.memory_limit import limit_memory
 from pardbg.collectors.parsing.rank_log import LOG_TAIL_BYTES
 from pardbg.collectors.parsing.recognise import HEAD_BYTES, Portion, choose_portion
-from pardbg.collectors.walking import is_within
+from pardbg.collectors.walking import is_elsewhere, is_within
 from pardbg.watchdog.errors import ParseError
 from pardbg.watchdog.model.base import Noun
 
 LARGEST_FILE_BYTES = 1024**3  # a ring of a million entries with stacks is a quarter of it
-_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+LARGEST_SOURCE_BYTES = 4 * 1024**2
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
 class OpenedFile(Noun, frozen=True, kw_only=True):
@@ -22,6 +25,13 @@ class OpenedFile(Noun, frozen=True, kw_only=True):
 
     data: bytes
     mtime_ns: int
+
+
+class SourceFile(Noun, frozen=True, kw_only=True):
+    """A source file, and when its content or its name last changed: a file moved into place keeps its old ``mtime``."""
+
+    data: bytes
+    changed_ns: int
 
 
 def read_regular_file(path: bytes, root: bytes) -> OpenedFile:
@@ -35,16 +45,69 @@ def read_regular_file(path: bytes, root: bytes) -> OpenedFile:
         ParseError: if it is no regular file of this folder, or larger than `LARGEST_FILE_BYTES`.
         OSError: if the kernel says so.
     """
-    descriptor = os.open(path, _FLAGS)
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise ParseError("not a regular file: not read")
-        if not is_within(os.readlink(b"/proc/self/fd/%d" % descriptor), root):  # noqa: PTH115
+    with open_regular(path) as (descriptor, status):
+        if not is_within(_real_path(descriptor), root):
             raise ParseError("the file moved out of its folder while it was read")
         return OpenedFile(data=_read_portion(descriptor, status.st_size), mtime_ns=status.st_mtime_ns)
+
+
+def read_source(path: bytes) -> SourceFile:
+    """Reads a file that a frame names, whole. Links on the way are followed, as Python did.
+
+    Raises:
+        ParseError: if it is no regular file, larger than `LARGEST_SOURCE_BYTES`, or one of the kernel's own.
+        OSError: if the kernel says so.
+    """
+    real = os.path.realpath(path)
+    if is_elsewhere(path) or is_elsewhere(real):
+        raise ParseError("a file of the kernel: not read, since reading some of them changes things")
+    with open_regular(real) as (descriptor, status):
+        if _real_path(descriptor) != real:
+            raise ParseError("the file was moved while it was read")
+        if status.st_size > LARGEST_SOURCE_BYTES:
+            raise ParseError(f"{status.st_size} bytes, more than the {LARGEST_SOURCE_BYTES} that pardbg reads of a source file")
+        limit_memory(status.st_size)
+        changed_ns = max(status.st_mtime_ns, status.st_ctime_ns)
+        return SourceFile(data=_read(descriptor, status.st_size, 0), changed_ns=changed_ns)
+
+
+def read_tail(descriptor: int, size_bytes: int) -> bytes:
+    """The end of an open text file, at most `LOG_TAIL_BYTES`."""
+    limit_memory(min(size_bytes, LOG_TAIL_BYTES))
+    return _read(descriptor, LOG_TAIL_BYTES, max(0, size_bytes - LOG_TAIL_BYTES)) if size_bytes else b""
+
+
+@contextlib.contextmanager
+def open_regular(path: bytes, *, follow: bool = False) -> Iterator[tuple[int, os.stat_result]]:
+    """Opens a file for reading if it is a regular one, and closes it.
+
+    It is looked at before it is opened: opening a FIFO lets its writer go on, opening a device may do anything. What was looked
+    at is what is opened, since the second way leads through the first descriptor and not through the name.
+
+    Args:
+        path: its last part must not be a link, unless
+        follow: is set.
+
+    Raises:
+        ParseError: if it is not regular.
+        OSError: if the kernel says so.
+    """
+    handle = os.open(path, os.O_PATH | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW))
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise ParseError("not a regular file: not read")
+        descriptor = os.open(b"/proc/self/fd/%d" % handle, _FLAGS)
+    finally:
+        os.close(handle)
+    try:
+        yield descriptor, status
     finally:
         os.close(descriptor)
+
+
+def _real_path(descriptor: int) -> bytes:
+    return os.readlink(b"/proc/self/fd/%d" % descriptor)  # noqa: PTH115 - bytes
 
 
 def _read_portion(descriptor: int, size_bytes: int) -> bytes:

@@ -94,7 +94,7 @@ class Reader:
                 return reply.is_last
             if isinstance(reply, FileRead):
                 troubles.extend(filter(None, [reply.problem]))
-            else:
+            elif isinstance(reply, Missing):
                 troubles.append(reply)
             return True
 
@@ -124,9 +124,8 @@ class Reader:
                 told(len(answers))
             return True
 
-        count = min(os.cpu_count() or 1, _MOST_CHILDREN, -(-len(tasks) // _FILES_A_CHILD))
         try:
-            self._run(tasks, answer, child_count=count)
+            self._run(tasks, answer, child_count=_child_count(len(tasks)))
         except KeyboardInterrupt:
             self.is_interrupted = True
             unread_tasks = (task for task in tasks if task.path not in answers)
@@ -134,15 +133,41 @@ class Reader:
             answers |= {task.path: _refuse(task, skipped) for task in unread_tasks}
         return answers
 
-    def _run(self, tasks: Iterable[Task], answer: Answer, *, child_count: int) -> None:
+    def ask(self, tasks: Sequence[Task], *, within_s: float) -> dict[str, Reply]:
+        """Puts any requests with one answer each; answers by the tasks' paths, a `FileRead` with its problem for what failed.
+
+        Deadline: `deadline_s` for each, and ``within_s`` for all together.
+        """
+        answers: dict[str, Reply] = {}
+
+        def answer(task: Task, reply: Reply) -> bool:
+            answers[task.path] = reply
+            return True
+
+        self._run(tasks, answer, child_count=_child_count(len(tasks)), until_s=time.monotonic() + within_s)
+        return answers
+
+    def _run(self, tasks: Iterable[Task], answer: Answer, *, child_count: int, until_s: float = float("inf")) -> None:
         waiting = deque(tasks)
         while waiting or any(child.tasks for child in self._children):
+            left_s = until_s - time.monotonic()
+            if left_s <= 0:
+                self._give_up(waiting, answer)
+                return
             self._fill(waiting, answer, child_count)
-            for key, _ in self._selector.select(self._next_deadline_s()):
+            for key, _ in self._selector.select(min(left_s, self._next_deadline_s())):
                 self._listen(key.data, waiting, answer)
             for child in [child for child in self._children if child.tasks and self._time_left_s(child) <= 0]:
                 silence = f"no answer within {self._deadline_s + child.tasks[0].allowance_s:.0f} s: a dead mount, or a trap"
                 self._abandon(child, waiting, answer, (AbsenceReason.TIMED_OUT, silence))
+
+    def _give_up(self, waiting: deque[Task], answer: Answer) -> None:
+        """Ends a run whose time is over; children with nothing in their hands stay."""
+        for child in [child for child in self._children if child.tasks]:
+            self._abandon(child, waiting, answer, (AbsenceReason.TIMED_OUT, "no answer when the time for all was over"))
+        while waiting:
+            task = waiting.popleft()
+            answer(task, _refuse(task, (AbsenceReason.TIMED_OUT, "not reached: others took the time for all")))
 
     def _fill(self, waiting: deque[Task], answer: Answer, child_count: int) -> None:
         """Gives every child its next tasks, one in hand and one ahead."""
@@ -197,6 +222,10 @@ class Reader:
 
     def _next_deadline_s(self) -> float:
         return max(0.0, min((self._time_left_s(child) for child in self._children if child.tasks), default=0.0))
+
+
+def _child_count(task_count: int) -> int:
+    return min(os.cpu_count() or 1, _MOST_CHILDREN, -(-task_count // _FILES_A_CHILD))
 
 
 def _refuse(task: Task, why: tuple[AbsenceReason, str]) -> FileRead:

@@ -11,9 +11,12 @@ from typing import BinaryIO
 
 import msgspec
 
+from pardbg.collectors.jobs.looking import look_at_all
+from pardbg.collectors.jobs.process import LookRequest
+from pardbg.collectors.live.answering import answer_job
 from pardbg.collectors.opening import read_regular_file
 from pardbg.collectors.parsing.recognise import Content, parse_as, recognise
-from pardbg.collectors.reading_protocol import LENGTH, FileRead, Problem, ReadRequest, Request, frame, unread
+from pardbg.collectors.reading_protocol import LENGTH, FileRead, Problem, ReadRequest, Request, WalkRequest, frame, unread
 from pardbg.collectors.walking import printable, walk
 from pardbg.watchdog.errors import ParseError
 from pardbg.watchdog.model.names import AbsenceReason
@@ -35,10 +38,14 @@ def serve(requests: BinaryIO, replies: BinaryIO) -> None:
         request = decoder.decode(requests.read(LENGTH.unpack(length)[0]))
         if isinstance(request, ReadRequest):
             replies.write(answer_read(request))
-        else:
+        elif isinstance(request, WalkRequest):
             for part in walk(request.path):
                 replies.write(frame(part))
                 replies.flush()  # each part is a sign of life
+        elif isinstance(request, LookRequest):
+            replies.write(frame(look_at_all(request)))
+        else:
+            replies.write(answer_job(request))
         replies.flush()
 
 

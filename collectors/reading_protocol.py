@@ -4,7 +4,9 @@ import struct
 
 import msgspec
 
+from pardbg.collectors.jobs.process import LookRequest, Looks
 from pardbg.collectors.parsing.recognise import Content, ParsedFile
+from pardbg.collectors.reading_job import JobReply, JobRequest
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.names import AbsenceReason
 
@@ -24,7 +26,7 @@ class ReadRequest(Noun, frozen=True, kw_only=True, tag="read"):
     root: bytes
 
 
-Request = WalkRequest | ReadRequest
+Request = WalkRequest | ReadRequest | JobRequest | LookRequest
 
 
 class ListedFile(Noun, frozen=True, kw_only=True):
@@ -72,7 +74,7 @@ class Missing(Noun, frozen=True, kw_only=True, tag="missing"):
     detail: str
 
 
-Reply = Listing | FileRead | Missing
+Reply = Listing | FileRead | Missing | JobReply | Looks
 
 
 def unread(problem: Problem, content: Content = Content.UNRECOGNISED, mtime_ns: int | None = None) -> FileRead:

@@ -2,6 +2,7 @@
 
 PardbgError
 +-- InputError    what the user gave cannot be used (exit 2)
+|   +-- AmbiguousJobError  it means more than one job (exit 2, and a line each with the command that means one)
 +-- ParseError    one piece of evidence is not what it claims to be (becomes an unknown, never ends an analysis)
 """
 
@@ -19,6 +20,16 @@ class PardbgError(Exception):
 
 class InputError(PardbgError):
     """The command cannot start with what the user gave."""
+
+
+class AmbiguousJobError(InputError):
+    """What the user gave means several jobs. ``choices`` are command lines, each of which means one of them."""
+
+    remedy = "choose one of"
+
+    def __init__(self, message: str, choices: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.choices = choices
 
 
 class ParseError(PardbgError):

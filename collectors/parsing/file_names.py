@@ -19,6 +19,7 @@ _DUMP = re.compile(
     r"trace_rank_|^fr_rank_?\d|^_?dump_?\d+|\.pci\w*_rank_?\d|nccl_trace|comm_lib_trace|flight_?rec", re.IGNORECASE
 )
 _STACKS = re.compile(r"stack|py-?spy", re.IGNORECASE)
+_PROCESS = re.compile(r"process_rank_?\d")
 _LOG = re.compile(
     r"\.(?:log|out|err)(?:\.\d+)?$|^(?:stdout|stderr|log)(?:[._].*)?$|[._](?:log|stdout|stderr)\.txt$", re.IGNORECASE
 )
@@ -63,6 +64,11 @@ def is_dump_name(name: str) -> bool:
 def is_stacks_name(name: str) -> bool:
     """Whether stacks are called so."""
     return _STACKS.search(name) is not None
+
+
+def is_process_name(name: str) -> bool:
+    """Whether saved looks at processes are called so."""
+    return _PROCESS.match(name) is not None
 
 
 def is_log_name(name: str) -> bool:

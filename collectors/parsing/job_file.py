@@ -28,6 +28,26 @@ class _Job(msgspec.Struct):
     job: str | int | None = None
     world_size: int | None = None
     sampled_at: str | None = None
+    world: str | None = None
+    attempt: int | None = None
+
+
+def encode_job(job: JobDescription) -> bytes:
+    """Writes a job description so that `parse_job` gives it back."""
+    ranks = [
+        {
+            "rank": rank.rank,
+            "host": rank.host,
+            "pid": rank.pid,
+            "local_rank": rank.local_rank,
+            "gpu_uuid": rank.gpu_uuid,
+            "pci_bus_id": rank.pci_bus_id,
+            "process": {"state": rank.state, "exit_code": rank.exit_code},
+        }
+        for rank in job.ranks
+    ]
+    head = {"job": job.job, "world_size": job.world_size, "sampled_at": job.sampled_at}
+    return msgspec.json.format(msgspec.json.encode({**head, "world": job.world, "attempt": job.attempt, "ranks": ranks}))
 
 
 def parse_job(data: bytes) -> JobDescription:
@@ -53,6 +73,8 @@ def parse_job(data: bytes) -> JobDescription:
         world_size=job.world_size,
         ranks=tuple(ranks[number] for number in sorted(ranks)),
         sampled_at=job.sampled_at,
+        world=job.world,
+        attempt=job.attempt,
     )
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 
 from pardbg.collectors.parsing.consequences import Standing, judge_exception
+from pardbg.collectors.parsing.secrets import hide_secrets
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.evidence import LogTraceback
 from pardbg.watchdog.model.recording import Frame
@@ -157,7 +158,7 @@ class _Stream:
         if standing is Standing.WRAPPER:
             return
         self._found[self._owner] = LogTraceback(
-            exception=words.split("\n", 1)[0][:_LONGEST_EXCEPTION],
+            exception=hide_secrets(words.split("\n", 1)[0][:_LONGEST_EXCEPTION]),
             where=self._frame.where if self._frame is not None else None,
             is_consequence=standing is Standing.PEER_LOST,
         )

@@ -4,6 +4,7 @@ Names only break ties: what a damaged or an empty file was meant to be.
 """
 
 import re
+from collections.abc import Callable
 from enum import Enum
 
 import msgspec
@@ -11,16 +12,19 @@ import msgspec
 from pardbg.collectors.parsing import file_names
 from pardbg.collectors.parsing.flight_recorder import parse_flight_recorder
 from pardbg.collectors.parsing.job_file import parse_job
+from pardbg.collectors.parsing.process import PROCESS_SCHEMA, parse_process
 from pardbg.collectors.parsing.rank_log import LOG_TAIL_BYTES, find_ranks, is_rank_log, parse_rank_log
+from pardbg.collectors.parsing.saved_evidence import EVIDENCE_SCHEMA, parse_evidence
 from pardbg.collectors.parsing.stacks import parse_stacks
 from pardbg.watchdog.errors import ParseError
 from pardbg.watchdog.model.base import Noun
-from pardbg.watchdog.model.evidence import FlightRecording, Observation
+from pardbg.watchdog.model.evidence import Evidence, FlightRecording, Observation
 from pardbg.watchdog.model.names import CollectorName
 
 HEAD_BYTES = 64 * 1024
 _PICKLE_HEADS = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 _JSON_HEAD = re.compile(rb'\s*(?:\{\s*["}]|\[\s*[\{\]])')
+_PROCESS_SCHEMA, _EVIDENCE_SCHEMA = f'"{PROCESS_SCHEMA}"'.encode(), f'"{EVIDENCE_SCHEMA}"'.encode()
 _OBJECTS_HEAD = re.compile(rb'\[\s*\{\s*"')
 _DUMP_WORDS = re.compile(rb'"(?:pg_config|pg_status|profiling_name|comm_lib_version|nccl_comm_state)"')
 _STACK_WORDS = re.compile(rb'"(?:os_thread_id|owns_gil|thread_id)"')
@@ -37,6 +41,8 @@ class Content(str, Enum):
     FLIGHT_RECORDER = "flight-recorder"
     STACKS = "stacks"
     JOB = "job"
+    PROCESS = "process"
+    SAVED = "saved-evidence"
     RANK_LOG = "rank-log"
     EMPTY_LOG = "empty-log"
     UNRECOGNISED = "unrecognised"
@@ -52,6 +58,9 @@ _SOURCES = {
     Content.STACKS: CollectorName.STACKS,
     Content.RANK_LOG: CollectorName.RANK_LOG,
 }
+
+
+_SCHEMAS = {_PROCESS_SCHEMA: Content.PROCESS, _EVIDENCE_SCHEMA: Content.SAVED}
 
 
 class Portion(str, Enum):
@@ -70,10 +79,14 @@ class Found(Noun, frozen=True, kw_only=True):
 
 
 class ParsedFile(Noun, frozen=True, kw_only=True):
-    """What one file says. ``signed_by`` are the ranks that sign its lines, where it is a log."""
+    """What one file says.
+
+    ``signed_by`` are the ranks that sign its lines, where it is a log; ``saved`` is the evidence that a scan has kept.
+    """
 
     content: Content
     found: tuple[Found, ...] = ()
+    saved: tuple[Evidence, ...] = ()
     signed_by: frozenset[int] = frozenset()
 
 
@@ -131,17 +144,26 @@ def parse_as(content: Content, data: bytes) -> ParsedFile:
     Raises:
         ParseError: if they cannot be used.
     """
-    if content is Content.FLIGHT_RECORDER:
-        return ParsedFile(content=content, found=(Found(observation=FlightRecording(recording=parse_flight_recorder(data))),))
-    if content is Content.STACKS:
-        return ParsedFile(content=content, found=(Found(observation=parse_stacks(data)),))
-    if content is Content.JOB:
-        return ParsedFile(content=content, found=(Found(observation=parse_job(data)),))
+    if content is Content.SAVED:
+        return ParsedFile(content=content, saved=parse_evidence(data))
     if content is Content.RANK_LOG:
         text = data[-LOG_TAIL_BYTES:].decode(errors="replace")
         found = tuple(Found(rank=item.rank, observation=item.traceback) for item in parse_rank_log(text))
         return ParsedFile(content=content, found=found, signed_by=find_ranks(text))
-    return ParsedFile(content=content)
+    parse = _PARSERS.get(content)
+    return ParsedFile(content=content, found=(Found(observation=parse(data)),) if parse else ())
+
+
+def _parse_recording(data: bytes) -> FlightRecording:
+    return FlightRecording(recording=parse_flight_recorder(data))
+
+
+_PARSERS: dict[Content, Callable[[bytes], Observation]] = {
+    Content.FLIGHT_RECORDER: _parse_recording,
+    Content.STACKS: parse_stacks,
+    Content.JOB: parse_job,
+    Content.PROCESS: parse_process,
+}
 
 
 def guess_by_name(name: str) -> Content:
@@ -152,6 +174,8 @@ def guess_by_name(name: str) -> Content:
         return Content.STACKS
     if name == "job.json":
         return Content.JOB
+    if file_names.is_process_name(name):
+        return Content.PROCESS
     if file_names.is_log_name(name):
         return Content.EMPTY_LOG
     has_rank = re.search(r"rank_?\d", name) is not None
@@ -168,8 +192,8 @@ def _recognise_json(name: str, data: bytes) -> Content:
 
 
 def _recognise_object(name: str, keys: _Keys) -> Content:
-    if keys.schema is not msgspec.UNSET:  # a report or a layout of ours
-        return Content.UNRECOGNISED
+    if keys.schema is not msgspec.UNSET:  # a report or a layout of ours is no evidence
+        return _SCHEMAS.get(bytes(keys.schema), Content.UNRECOGNISED)
     if any(key is not msgspec.UNSET for key in (keys.pg_config, keys.pg_status, keys.entries)):
         return Content.FLIGHT_RECORDER
     if keys.ranks is not msgspec.UNSET and (name == "job.json" or _OBJECTS_HEAD.match(bytes(keys.ranks))):
@@ -197,6 +221,9 @@ def _recognise_damaged(name: str, data: bytes) -> Content:
         return Content.STACKS
     if name == "job.json":
         return Content.JOB
+    for schema, content in _SCHEMAS.items():
+        if schema in head:
+            return content
     if file_names.is_dump_name(name):
         return Content.FLIGHT_RECORDER
     return _recognise_text(name, data[-LOG_TAIL_BYTES:].decode(errors="replace"))

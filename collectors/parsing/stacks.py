@@ -1,4 +1,4 @@
-"""Stacks of one live process: py-spy's JSON and text, and faulthandler's text.
+"""Stacks of one live process: py-spy's JSON and text, faulthandler's text, and our own form of py-spy's JSON.
 
 Locals of a program are secrets. Only the few that say whom a collective waits for are kept, and only of frames of
 ``torch.distributed``; all others are dropped before anything is stored.
@@ -8,11 +8,17 @@ import re
 
 import msgspec
 
+from pardbg.collectors.parsing.closed_reprs import is_atom, read_arguments, read_keywords
 from pardbg.watchdog.errors import ParseError
-from pardbg.watchdog.model.evidence import Stack, StackFrame, Thread
+from pardbg.watchdog.model.evidence import SourceContext, Stack, StackFrame, Thread
 
 KEPT_LOCALS = frozenset({"src", "dst", "group", "op", "tag", "async_op", "group_src", "group_dst"})
+ADDED_LOCALS = frozenset({"group_size", "group_rank", "group_desc", "is_default_group"})
+"""What pardbg adds to frames and finds again in the files it saved (`collectors/live/groups.py`)."""
+
 _LOCALS_FROM = re.compile(r"(?:^|/)torch/distributed/")
+_WRAPPER = re.compile(r"(?:^|/)torch/distributed/c10d_logger\.py$")
+_MAY_HOLD_A_GROUP = re.compile(r"Group|P2POp|Mesh")
 _LONGEST_LOCAL = 200
 
 _PROCESS = re.compile(r"Process (\d{1,10})(?::|$)")
@@ -25,6 +31,15 @@ _FAULT_FRAME = re.compile(r'  File "(?P<file>.*)", line (?P<line>\d{1,9}) in (?P
 class _Local(msgspec.Struct):
     name: str
     repr: str | None = None
+    addr: int = 0
+    arg: bool = False
+
+
+class _Saved(msgspec.Struct):
+    """What a `Stack` says beyond py-spy's JSON."""
+
+    child: str = ""
+    is_native: bool = False
 
 
 class _Frame(msgspec.Struct):
@@ -33,6 +48,7 @@ class _Frame(msgspec.Struct):
     line: int = 0
     short_filename: str | None = None
     locals: list[_Local] | None = None
+    source: SourceContext | None = None
 
 
 class _Thread(msgspec.Struct):
@@ -40,8 +56,10 @@ class _Thread(msgspec.Struct):
     pid: int | None = None
     thread_name: str | None = None
     thread_id: int | str | None = None
+    os_thread_id: int | None = None
     active: bool = False
     owns_gil: bool = False
+    pardbg: _Saved | None = None
 
 
 def parse_stacks(data: bytes) -> Stack:
@@ -61,14 +79,18 @@ def _parse_json(data: bytes) -> Stack:
         threads = msgspec.json.decode(data, type=list[_Thread])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ParseError(f"not py-spy's list of threads: {error}") from error
+    saved = threads[0].pardbg if threads else None
+    kept_names = KEPT_LOCALS if saved is None else KEPT_LOCALS | ADDED_LOCALS
     return Stack(
         pid=next((thread.pid for thread in threads if thread.pid is not None), None),
+        child=saved.child if saved else "",
+        is_native=saved is not None and saved.is_native,
         threads=tuple(
             Thread(
-                name=thread.thread_name or _name_thread(thread),
+                name=_name_thread(thread),
                 is_active=thread.active,
                 owns_gil=thread.owns_gil,
-                frames=tuple(map(_read_frame, thread.frames)),
+                frames=tuple(_read_frame(frame, kept_names) for frame in thread.frames),
             )
             for thread in threads
         ),
@@ -76,15 +98,65 @@ def _parse_json(data: bytes) -> Stack:
 
 
 def _name_thread(thread: _Thread) -> str:
-    """py-spy knows no name before the thread has set one; the first thread of a process is the main one."""
-    return "" if thread.thread_id is None else f"thread {thread.thread_id}"
+    """py-spy knows no names before ``threading`` is imported; the kernel numbers a process after its main thread."""
+    if thread.os_thread_id is not None and thread.os_thread_id == thread.pid:
+        return "MainThread"
+    return thread.thread_name or ("" if thread.thread_id is None else f"thread {thread.thread_id}")
 
 
-def _read_frame(frame: _Frame) -> StackFrame:
+def _read_frame(frame: _Frame, kept_names: frozenset[str]) -> StackFrame:
     kept = {}
     if frame.locals and _LOCALS_FROM.search(frame.filename):
-        kept = {item.name: (item.repr or "")[:_LONGEST_LOCAL] for item in frame.locals if item.name in KEPT_LOCALS}
-    return StackFrame(name=frame.name, filename=frame.filename, line=max(frame.line, 0), locals=kept)
+        kept = {item.name: (item.repr or "")[:_LONGEST_LOCAL] for item in frame.locals if item.name in kept_names}
+        if _WRAPPER.search(frame.filename):
+            kept |= _read_wrapper({item.name: item.repr or "" for item in frame.locals})
+    return StackFrame(name=frame.name, filename=frame.filename, line=max(frame.line, 0), locals=kept, source=frame.source)
+
+
+def _read_wrapper(raw: dict[str, str]) -> dict[str, str]:
+    """What torch's logging wrapper was called with: closed names and closed values only, since it also carries user objects.
+
+    "is_default_group" is added if the call was given no group at all. One that was given can still be the default one.
+    """
+    if "kwargs" not in raw:
+        return {}
+    keywords, arguments = read_keywords(raw["kwargs"]), read_arguments(raw.get("args", "()"))
+    kept = {name: value for name, value in keywords.items if name in KEPT_LOCALS and is_atom(value)}
+    is_complete = keywords.is_complete and arguments.is_complete
+    if is_complete and not any(_MAY_HOLD_A_GROUP.search(value) for _, value in (*keywords.items, *arguments.items)):
+        kept["is_default_group"] = "True"
+    return kept
+
+
+def encode_stack(stack: Stack) -> bytes:
+    """Writes a stack in py-spy's form, with what it says beyond that, so that `parse_stacks` gives it back.
+
+    The number of the sample is not in it: it belongs into the file's name.
+    """
+    saved = _Saved(child=stack.child, is_native=stack.is_native)
+    threads = [
+        _Thread(
+            pid=stack.pid,
+            thread_name=thread.name or None,
+            active=thread.is_active,
+            owns_gil=thread.owns_gil,
+            frames=list(map(_write_frame, thread.frames)),
+            pardbg=saved if index == 0 else None,
+        )
+        for index, thread in enumerate(stack.threads)
+    ]
+    return msgspec.json.encode(threads)
+
+
+def _write_frame(frame: StackFrame) -> _Frame:
+    return _Frame(
+        name=frame.name,
+        filename=frame.filename,
+        line=frame.line,
+        short_filename=frame.filename.rpartition("/")[2],
+        locals=[_Local(name=name, repr=value) for name, value in frame.locals.items()] or None,
+        source=frame.source,
+    )
 
 
 def _parse_text(text: str) -> Stack:

@@ -2,9 +2,13 @@
 
 import pytest
 
-from pardbg.watchdog.model.evidence import Stack, StackFrame, Thread
+from pardbg.watchdog.errors import ParseError
+from pardbg.watchdog.model.evidence import SourceContext, Stack, StackFrame, Thread
 from pardbg.watchdog.model.names import Cause
-from pardbg.watchdog.positions.position import Place, read_position
+from pardbg.watchdog.model.process import ProcessSample
+from pardbg.watchdog.positions.position import Place
+from pardbg.watchdog.positions.reading import read_position
+from pardbg.watchdog.positions.rules import cause_rules, parse_rules
 
 LIB = "/opt/venv/lib/python3.11"
 SITE = f"{LIB}/site-packages"
@@ -87,3 +91,71 @@ def test_running_a_compiled_model_is_not_compiling() -> None:
 
 def test_stack_without_frames_says_nothing() -> None:
     assert read_position(Stack(pid=1, threads=())) is None
+
+
+def native(*names: str) -> Stack:
+    """A main thread with native frames above a line of the training code."""
+    frames = [StackFrame(name=name, filename="/opt/lib/libtorch_cpu.so", line=0) for name in names]
+    made = (*frames, StackFrame(name=TRAIN[0], filename=TRAIN[1], line=TRAIN[2]))
+    return Stack(pid=1, threads=(Thread(name="MainThread", is_active=False, owns_gil=False, frames=made),), is_native=True)
+
+
+def blocked(call: str) -> ProcessSample:
+    return ProcessSample(pid=1, started_ticks=1, state="S", system_call=call)
+
+
+def test_native_frames_show_a_wait_that_python_does_not() -> None:
+    waiting = native("pthread_cond_timedwait", "gloo::transport::tcp::UnboundBuffer::waitRecv", "c10d::Work::wait")
+    position = read_position(stack(TRAIN), blocked("futex"), waiting)
+    assert position is not None
+    assert (position.place, position.op) == (Place.COLLECTIVE, "")
+
+
+@pytest.mark.parametrize(
+    ("cause", "names"),
+    [
+        (Cause.LOCK, ("__futex_abstimed_wait_common64", "PyThread_acquire_lock_timed", "lock_PyThread_acquire_lock")),
+        (Cause.STORE_WAIT, ("poll", "c10d::TCPStore::doWait", "c10d::TCPStore::get")),
+    ],
+)
+def test_native_frames_tell_a_lock_and_the_store_from_communication(cause: Cause, names: tuple[str, ...]) -> None:
+    position = read_position(stack(TRAIN), blocked("futex"), native(*names))
+    assert position is not None
+    assert (position.place, position.cause) == (Place.HOST, cause)
+
+
+def test_line_that_waits_for_work_is_a_wait_only_while_it_is_blocked() -> None:
+    line = StackFrame(name="step", filename=TRAIN[1], line=40, source=SourceContext(calls=("work.wait",)))
+    threads = (Thread(name="MainThread", is_active=False, owns_gil=False, frames=(line,)),)
+    places = [
+        position.place
+        for call in ("futex", "read")
+        if (position := read_position(Stack(pid=1, threads=threads), blocked(call)))
+    ]
+    assert places == [Place.COLLECTIVE, Place.HOST]
+
+
+def test_lock_that_a_sleeping_thread_of_native_code_holds_is_the_interpreter_lock() -> None:
+    main = Thread(name="MainThread", is_active=False, owns_gil=False, frames=stack(TRAIN).threads[0].frames)
+    frames = (StackFrame(name="crunch", filename="/home/mia/native.py", line=7),)
+    holder = Thread(name="worker", is_active=False, owns_gil=True, frames=frames)
+    position = read_position(Stack(pid=1, threads=(main, holder)), blocked("futex"))
+    assert position is not None
+    assert position.cause is Cause.GIL_HELD
+    assert "held by thread worker, at crunch (mia/native.py:7)" in position.words
+
+
+def test_own_rules_come_first() -> None:
+    rules = parse_rules(
+        b'{"rules": [{"cause": "network-io", "words": "asking the feature store", "call": "^fs\\\\.", "advice": "-"}]}'
+    )
+    line = StackFrame(name="step", filename=TRAIN[1], line=40, source=SourceContext(calls=("fs.read",)))
+    threads = (Thread(name="MainThread", is_active=False, owns_gil=False, frames=(line,)),)
+    position = read_position(Stack(pid=1, threads=threads), blocked("read"), rules=(*rules, *cause_rules()))
+    assert position is not None
+    assert (position.cause, position.words) == (Cause.NETWORK_IO, "asking the feature store (read), step (mia/train.py:40)")
+
+
+def test_rule_that_is_no_pattern_is_refused() -> None:
+    with pytest.raises(ParseError, match="not a table of causes"):
+        parse_rules(b'{"rules": [{"cause": "lock", "words": "-", "file": "(", "advice": "-"}]}')

@@ -6,9 +6,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-
-from pardbg.watchdog.demo.faults import fault_named
-from pardbg.watchdog.demo.launch import run_planted_job
+from tests.live.recorded.faults import fault_named
+from tests.live.recorded.launch import run_recorded_job
 
 JOBS_AT_ONCE = 2  # a job is idle for a third of its 8 s; more at once only slow each other down on two cores
 
@@ -34,7 +33,7 @@ def planted_job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 
     def run(name: str) -> Path:
         folder = tmp_path_factory.mktemp(name)
-        run_planted_job(fault_named(name), folder, lambda _line: None)
+        run_recorded_job(fault_named(name), folder, lambda _line: None)
         return folder
 
     with ThreadPoolExecutor(JOBS_AT_ONCE) as pool:

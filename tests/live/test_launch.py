@@ -4,9 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from pardbg.watchdog.demo.faults import FAULTS, PlantedFault, fault_named
-from pardbg.watchdog.demo.launch import DemoError, run_planted_job
+from tests.live.recorded.faults import FAULTS, RecordedFault, fault_named
+from tests.live.recorded.launch import RecordingError, run_recorded_job
 
 pytestmark = pytest.mark.live
 
@@ -25,17 +24,17 @@ def test_interrupted_launch_leaves_no_process_behind(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_planted_job(fault_named("left-early"), tmp_path, interrupt_once_ranks_train)
+        run_recorded_job(fault_named("left-early"), tmp_path, interrupt_once_ranks_train)
 
     assert len(seen[0]) == 5  # torchrun and its ranks
     assert processes_that_name(tmp_path) == []
 
 
 def test_program_that_cannot_start_is_explained_in_its_own_words(tmp_path: Path) -> None:
-    fault = PlantedFault(name="unknown", sentence="no program has this name", kind=None, culprits=())
+    fault = RecordedFault(name="unknown", sentence="no program has this name", kind=None, culprits=())
 
-    with pytest.raises(DemoError, match=r"ended before all ranks had started: KeyError: 'unknown'"):
-        run_planted_job(fault, tmp_path, lambda _line: None)
+    with pytest.raises(RecordingError, match=r"ended before all ranks had started: KeyError: 'unknown'"):
+        run_recorded_job(fault, tmp_path, lambda _line: None)
 
     assert processes_that_name(tmp_path) == []
 

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.live.recorded.faults import FAULTS
+from tests.live.recorded.names import DUMP_PREFIX
 
 from pardbg.collectors.parsing.job_file import parse_job
-from pardbg.watchdog.demo.faults import FAULTS
-from pardbg.watchdog.demo.names import DUMP_PREFIX, WORLD_SIZE
+from pardbg.watchdog.demo.processes import WORLD_SIZE
 
 pytestmark = pytest.mark.live
 

@@ -1,9 +1,10 @@
-"""`pardbg demo`: plants a fault in a small real job, diagnoses it, and says whether the verdict names the fault."""
+"""`pardbg demo`: plants a fault in a small real job, scans it, and says whether the verdict names the fault."""
 
 import importlib.util
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,7 +12,9 @@ from pardbg.watchdog.commands.output_options import Destinations
 from pardbg.watchdog.commands.progress import show_progress
 from pardbg.watchdog.demo.faults import DEFAULT_FAULT, FAULTS, PlantedFault, fault_named
 from pardbg.watchdog.errors import InputError, PardbgError
-from pardbg.watchdog.model.report import Report
+
+if TYPE_CHECKING:  # its module is not for `--help`
+    from pardbg.watchdog.scan.scan import Scanned
 
 
 def _list(context: click.Context, _: click.Parameter, is_wanted: bool) -> None:  # noqa: FBT001 - click's callback form
@@ -38,38 +41,49 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object (pardbg.report/1).")
 @click.pass_context
 def demo(context: click.Context, fault_name: str, folder: Path | None, *, as_json: bool) -> None:
-    """Start a small real job with a planted fault and diagnose it.
+    """Start a small real job with a planted fault, wait until it hangs, and scan it.
 
-    Four ranks on this machine's CPU, plain torchrun and gloo, about ten seconds. Exit code: 0 when the verdict names the
-    planted fault, else 1. The evidence, report.json and report.html stay in the folder.
+    Four ranks on this machine's CPU, plain torchrun and gloo, nothing prepared: what `pardbg scan --job demo` would say from
+    another terminal. Takes about twenty seconds. Exit code: 0 when the verdict names the planted fault, else 1. The program,
+    report.json, report.html and the evidence stay in the folder.
     """
     fault = fault_named(fault_name)
     if importlib.util.find_spec("torch") is None:
         raise PardbgError("the demo trains with torch, which is not installed", remedy="pip install 'pardbg[demo]'")
-    if folder is not None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder} is not an empty folder", remedy="give another --out, or none")
-    folder = folder or Path(tempfile.mkdtemp(prefix=f"pardbg-demo-{fault.name}-"))
-    report = _diagnose(fault, folder / "evidence")
-    Destinations(as_json=as_json, html=folder / "report.html", markdown=None, is_strict=False).publish(report)
-    is_right = fault.is_named_by(report)
+    folder = _make_folder(folder, fault)
+    scanned = _diagnose(fault, folder)
+    Destinations(as_json=as_json, html=folder / "report.html", markdown=None, is_strict=False).publish(scanned.report)
+    if scanned.is_interrupted:
+        raise click.Abort
+    is_right = fault.is_named_by(scanned.report)
     click.echo(f"planted: {fault.sentence}", err=True)
     click.echo(f"the verdict {'names it' if is_right else 'does not name it'}; see {folder}", err=True)
     context.exit(0 if is_right else 1)
 
 
-def _diagnose(fault: PlantedFault, evidence: Path) -> Report:
-    """Runs the job, analyses what it left in ``evidence``, and keeps the report beside it."""
-    from pardbg.watchdog.commands.analysis import analyze_paths  # noqa: PLC0415 - `--help` does not wait for it
-    from pardbg.watchdog.demo.launch import run_planted_job  # noqa: PLC0415
-    from pardbg.watchdog.outputs.as_json import render_json  # noqa: PLC0415
+def _make_folder(folder: Path | None, fault: PlantedFault) -> Path:
+    """Before the job starts, so that nobody waits for nothing."""
+    if folder is None:
+        return Path(tempfile.mkdtemp(prefix=f"pardbg-demo-{fault.name}-"))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        is_used = any(folder.iterdir())
+    except OSError as error:
+        raise InputError(f"cannot make {folder}: {error.strerror}", remedy="give another --out, or none") from error
+    if is_used:
+        raise InputError(f"{folder} is not an empty folder", remedy="give another --out, or none")
+    return folder
+
+
+def _diagnose(fault: PlantedFault, folder: Path) -> "Scanned":
+    """Runs the job, scans it while it hangs, ends it, and keeps the evidence with the report."""
+    from pardbg.watchdog.commands.scanning import Request, run_scan  # noqa: PLC0415 - `--help` does not wait for it
+    from pardbg.watchdog.demo.launch import hung_job  # noqa: PLC0415
+    from pardbg.watchdog.scan.saving import save_evidence  # noqa: PLC0415
 
     with show_progress(sys.stderr) as progress:
-        try:
-            run_planted_job(fault, evidence, progress)
-        except OSError as error:
-            raise PardbgError(
-                f"cannot run the job with {evidence}: {error.strerror or error}", remedy="give another --out"
-            ) from error
-        report = analyze_paths([evidence], progress)
-    (evidence.parent / "report.json").write_text(render_json(report), encoding="utf-8")
-    return report
+        with hung_job(fault, folder, progress) as launcher:
+            # As `--job demo` would, but for other jobs of this name: there may be several demos on this machine.
+            scanned = run_scan(Request(pids=(launcher.pid,)), progress)
+        save_evidence(scanned, folder)
+    return scanned

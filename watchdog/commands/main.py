@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from pardbg import __version__
-from pardbg.watchdog.errors import InputError, PardbgError
+from pardbg.watchdog.errors import AmbiguousJobError, InputError, PardbgError
 from pardbg.watchdog.model.text import printable_text
 
 TRACEBACK_VARIABLE = "PARDBG_TRACEBACK"
@@ -19,7 +19,9 @@ EXIT_INTERRUPTED = 130
 COMMANDS = {
     "analyze": "Say which rank of a job is to blame, from the files it left.",
     "bench": "Measure speed and memory, with torchfrtrace on the same files.",
-    "demo": "Start a small real job with a planted fault and diagnose it.",
+    "demo": "Start a small real job with a planted fault and scan it while it hangs.",
+    "doctor": "Say what on this machine would keep pardbg from seeing a job.",
+    "scan": "Say which rank of a running job is to blame.",
     "sim": "Write the evidence of a simulated job, with the truth beside it.",
 }
 
@@ -62,7 +64,7 @@ def pardbg() -> None:
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """Runs the command line. Errors of pardbg's own are one line each; Ctrl-C exits 130."""
+    """Runs the command line. Errors of pardbg's own are one line each, and one for each choice; Ctrl-C exits 130."""
     try:
         sys.exit(pardbg.main(args=arguments, prog_name="pardbg", standalone_mode=False) or 0)
     except click.ClickException as error:
@@ -72,7 +74,9 @@ def main(arguments: list[str] | None = None) -> Any:
         click.echo("pardbg: interrupted", err=True)
         sys.exit(EXIT_INTERRUPTED)
     except PardbgError as error:
-        click.echo(f"pardbg: {printable_text(str(error))}; {error.remedy}", err=True)
+        choices = error.choices if isinstance(error, AmbiguousJobError) else ()
+        lines = [f"pardbg: {printable_text(str(error))}; {error.remedy}", *(f"  {printable_text(line)}" for line in choices)]
+        click.echo("\n".join(lines), err=True)
         sys.exit(EXIT_USAGE if isinstance(error, InputError) else EXIT_FAILED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads: not even the flush at exit

@@ -7,10 +7,12 @@ from pardbg.watchdog.correlators import (
     cycles,
     dead_rank,
     desync,
+    desync_by_stacks,
     device_stuck,
     group_mismatch,
     missing_participant,
     unexplained,
+    unwound,
 )
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.model.report import Finding
@@ -19,10 +21,12 @@ Correlator = Callable[[Situation], Iterable[Finding]]
 
 CORRELATORS: tuple[Correlator, ...] = (
     dead_rank.correlate,
+    unwound.correlate,
     device_stuck.correlate,
     group_mismatch.correlate,
     cycles.correlate,
     desync.correlate,
+    desync_by_stacks.correlate,
     missing_participant.correlate,
     comm_stuck.correlate,
     unexplained.correlate,

@@ -47,8 +47,13 @@ def _order(item: tuple[Likeness, list[Meeting]]) -> tuple[int, str, int]:
 def _is_of(situation: Situation, meeting: Meeting, verdict: Finding) -> bool:
     if verdict.collective is None or situation.meeting_group(meeting.key) != verdict.group:
         return False
-    here = (meeting.key.seq, situation.collective_ref(meeting).src, situation.collective_ref(meeting).dst)
-    return here == (verdict.collective.seq, verdict.collective.src, verdict.collective.dst)
+    here = situation.collective_ref(meeting)
+    return (here.op, here.seq, here.src, here.dst) == (
+        verdict.collective.op,
+        verdict.collective.seq,
+        verdict.collective.src,
+        verdict.collective.dst,
+    )
 
 
 def _likeness(situation: Situation, meeting: Meeting) -> Likeness:

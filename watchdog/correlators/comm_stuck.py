@@ -74,7 +74,7 @@ def _single(situation: Situation, meetings: list[Meeting]) -> Finding:
     victims = sorted(entered.union(situation.graph.victims(meeting.key for meeting in meetings)))
     return Finding(
         kind=Kind.INIT_STUCK if before_first_operation(situation, victims) else Kind.COMM_STUCK,
-        confidence=Confidence.SUPPORTED,
+        confidence=Confidence.SUGGESTED if first.key.is_gathering else Confidence.SUPPORTED,  # stacks have no numbers
         victims=tuple(victims),
         group=refer_to_groups(situation, meetings),
         collective=refer_to_operation(situation, meetings),

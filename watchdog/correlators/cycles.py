@@ -13,8 +13,9 @@ from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import count_ranks, name_meeting, name_ranks, since, wait_verb, waiting_line
 from pardbg.watchdog.graph.divergence import Sides
 from pardbg.watchdog.graph.habit import keeps_habit
+from pardbg.watchdog.graph.keys import MeetingKey
 from pardbg.watchdog.graph.matching import Token
-from pardbg.watchdog.graph.meetings import Meeting, MeetingKey
+from pardbg.watchdog.graph.meetings import Meeting
 from pardbg.watchdog.graph.waits import Node
 from pardbg.watchdog.model.names import Confidence, Kind
 from pardbg.watchdog.model.report import Finding
@@ -26,6 +27,8 @@ def correlate(situation: Situation) -> Iterable[Finding]:
         meetings = [situation.graph.meetings[node] for node in _ordered(cycle)]
         if any(_is_contradictory(situation, meeting) for meeting in meetings):
             continue  # `group_mismatch` speaks of it
+        if all(meeting.key.is_gathering for meeting in meetings) and len({meeting.key.group for meeting in meetings}) == 1:
+            continue  # `desync_by_stacks` speaks of it
         transfers = [meeting for meeting in meetings if meeting.key.is_p2p]
         if len(transfers) == len(meetings):
             yield _p2p_deadlock(situation, cycle, meetings)
@@ -136,7 +139,7 @@ def _votes(situation: Situation, one: Meeting, other: Meeting) -> Sides:
     both = _takers(situation, one) & _takers(situation, other)
     stands = [(meeting, tuple(rank for rank in meeting.waiting if rank in both)) for meeting in (one, other)]
     sides = [(_token(situation, meeting), ranks) for meeting, ranks in stands if ranks]
-    unseen = tuple(sorted(both - set(situation.view.recordings)))
+    unseen = tuple(sorted(rank for rank in both if not situation.is_seen(rank)))
     return Sides(0, tuple(sorted(sides, key=lambda side: (-len(side[1]), side[1]))), unseen)
 
 

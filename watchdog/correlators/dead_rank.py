@@ -13,6 +13,7 @@ from pardbg.watchdog.correlators.wording import count_ranks, name_meeting, name_
 from pardbg.watchdog.model.evidence import RankDescription
 from pardbg.watchdog.model.names import Cause, CollectorName, Confidence, Kind
 from pardbg.watchdog.model.report import EvidenceLine, Finding
+from pardbg.watchdog.positions.position import Position
 
 SHELL_SIGNAL_BASE = 128  # a shell reports death by signal N as 128 + N
 ENDED_BY_OTHERS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
@@ -21,7 +22,7 @@ ABORTED = frozenset({signal.SIGABRT})
 
 def correlate(situation: Situation) -> Iterable[Finding]:
     """At most one finding: all ranks that went first."""
-    ended = sorted(situation.view.ended_ranks)
+    ended = sorted(rank for rank in situation.view.ended_ranks if not has_not_started(situation, rank))
     roots = [rank for rank in ended if not situation.standings[rank].fronts]
     if not ended or not _matters(situation, ended):
         return
@@ -66,6 +67,15 @@ def _went_first(situation: Situation, roots: list[int]) -> list[int]:
     others = {rank for rank in situation.view.ended_ranks if rank not in own}
     explained = all(_fate(situation, rank) is Fate.ENDED_BY_OTHERS or situation.standings[rank].fronts for rank in others)
     return own if explained and len({fates[rank] for rank in own}) == 1 else []
+
+
+def has_not_started(situation: Situation, rank: int) -> bool:
+    """Whether a rank without a process may never have had one: nobody knows how it ended, and the others are being set up."""
+    process = situation.view.processes.get(rank)
+    if process is None or process.pid is not None or process.exit_code is not None:
+        return False
+    missed = situation.graph.missed_by(rank)
+    return any(situation.collective_ref(meeting).op == "init_process_group" for meeting in missed if meeting.key.is_gathering)
 
 
 def was_ended_by_others(situation: Situation, rank: int) -> bool:
@@ -134,7 +144,8 @@ def _describe(situation: Situation, ranks: tuple[int, ...], ended: list[int]) ->
     causes = {_cause(situation, rank) for rank in ranks}
     missed = [meeting for rank in ranks for meeting in situation.graph.missed_by(rank)]
     meeting = min(missed, key=lambda meeting: situation.waiting_since_ns(meeting) or 0, default=None)
-    waiting = {*situation.graph.victims(ranks), *(rank for rank in ended if rank not in ranks)}
+    at_store = (rank for rank, standing in situation.standings.items() if _asks_store(standing.position))
+    waiting = {*situation.graph.victims(ranks), *at_store, *(rank for rank in ended if rank not in ranks)}
     victims = tuple(sorted(waiting - set(ranks)))
     ends = "; ".join(f"rank {rank} {_end(situation, rank)}" for rank in ranks[:4])
     where = f" before {name_meeting(situation, meeting)}" if meeting else ""
@@ -154,6 +165,11 @@ def _describe(situation: Situation, ranks: tuple[int, ...], ended: list[int]) ->
         evidence=(*_evidence(situation, ranks), *((waiting_line(situation, meeting),) if meeting else ())),
         advice=("Read the end of this rank's own log first; the errors of the other ranks are consequences.",),
     )
+
+
+def _asks_store(position: Position | None) -> bool:
+    """Whether a rank waits for a key that the dead one may have been about to set."""
+    return position is not None and position.cause is Cause.STORE_WAIT
 
 
 def _end(situation: Situation, rank: int) -> str:

@@ -1,14 +1,20 @@
-"""A live rank has not entered what others of its group wait in: the roots of the wait-for graph."""
+"""A live rank has not entered what others of its group wait in: the roots of the wait-for graph.
 
+Where that rank is busy on the host and moves, nobody is to blame: a slow phase.
+"""
+
+import shlex
 from collections.abc import Iterable
 
-from pardbg.watchdog.correlators.dead_rank import was_ended_by_others
+from pardbg.watchdog.correlators.dead_rank import has_not_started, was_ended_by_others
 from pardbg.watchdog.correlators.situation import Situation, before_first_operation
 from pardbg.watchdog.correlators.wording import (
     absent_line,
+    child_words,
     count_ranks,
     name_meeting,
     name_ranks,
+    process_lines,
     since,
     stack_line,
     wait_verb,
@@ -20,6 +26,7 @@ from pardbg.watchdog.model.names import Cause, Confidence, Kind
 from pardbg.watchdog.model.report import Action, EvidenceLine, Finding
 
 INIT_CAUSES = frozenset({Cause.STORE_WAIT})
+LONGER_S = 2.0  # by which a rank must have stood still before the others for it to be worth a word
 STOPPED_STATES = frozenset({"T", "t"})  # as in /proc/PID/stat: stopped by a signal, or by a tracer
 
 
@@ -33,9 +40,12 @@ def _clusters(situation: Situation) -> list[tuple[tuple[int, ...], tuple[Meeting
     """Roots that share a meeting belong together; independent ones are separate faults."""
     clusters: list[tuple[set[int], list[Meeting]]] = []
     for root in situation.graph.roots:
-        if situation.stance(root) is Stance.ENDED and not _lived_while_others_waited(situation, root):
-            continue  # `dead_rank` speaks of it
         meetings = situation.graph.missed_by(root)
+        if situation.is_unwound(root):
+            continue  # `unwound` speaks of it
+        is_alive = situation.stance(root) is not Stance.ENDED
+        if not (is_alive or _lived_while_others_waited(situation, root) or has_not_started(situation, root)):
+            continue  # `dead_rank` speaks of it
         sharing = [cluster for cluster in clusters if any(meeting in cluster[1] for meeting in meetings)]
         ranks = {root}.union(*(cluster[0] for cluster in sharing))
         known = [meeting for cluster in sharing for meeting in cluster[1]]
@@ -51,40 +61,58 @@ def _lived_while_others_waited(situation: Situation, root: int) -> bool:
     return root not in situation.view.bereaved_ranks and was_ended_by_others(situation, root)
 
 
-def _age(situation: Situation, meeting: Meeting) -> tuple[int, int, int]:
-    """Orders meetings: most roots absent first, then the oldest."""
-    return (-len(meeting.absent), situation.waiting_since_ns(meeting) or 0, meeting.key.group)
+def _age(situation: Situation, meeting: Meeting) -> tuple[bool, bool, int, float, int]:
+    """Orders meetings: recorded ones first, known members first, most roots absent first, then the oldest."""
+    age = situation.waiting_since_ns(meeting) or -(situation.waiting_s(meeting) or 0.0)
+    gathering = situation.gathering(meeting.key)
+    is_vague = gathering is not None and not (gathering.has_members and gathering.op)
+    return (gathering is not None, is_vague, -len(meeting.absent), age, meeting.key.group)
 
 
 def _describe(situation: Situation, roots: tuple[int, ...], meeting: Meeting) -> Finding:
+    """Of several roots those that stand still are to blame; where all of them get on with it, it is a slow phase."""
+    moving = tuple(root for root in roots if situation.host_motion(root))
+    still = tuple(root for root in roots if root not in moving)
+    named = still or moving
     victims = situation.graph.victims(roots)
-    positions = [situation.standings[root].position for root in roots]
-    causes = {_cause(situation, root) for root in roots}
+    positions = [situation.standings[root].position for root in named]
+    rules = [position.rule for position in positions if position and position.rule]
+    causes = {_cause(situation, root) for root in named}
     cause = causes.pop() if len(causes) == 1 else None
-    is_init = before_first_operation(situation, (*roots, *meeting.entered))
+    is_init = _is_start(situation, roots, meeting)
     if is_init and cause not in INIT_CAUSES:
-        cause = None
+        cause = Cause.NOT_STARTED if set(named) <= situation.view.ended_ranks else None
     return Finding(
-        kind=Kind.INIT_STUCK if is_init else Kind.MISSING_PARTICIPANT,
+        kind=Kind.SLOW_PHASE if not still else Kind.INIT_STUCK if is_init else Kind.MISSING_PARTICIPANT,
         cause=cause,
-        confidence=_confidence(situation, roots, meeting),
-        culprits=tuple(situation.subject(root, _why(situation, root, meeting)) for root in roots),
+        confidence=_confidence(situation, named, meeting),
+        culprits=tuple(situation.subject(root, _why(situation, root, meeting)) for root in still),
+        waiting_for=tuple(situation.subject(root, situation.host_motion(root)) for root in moving),
         victims=victims,
         group=situation.meeting_group(meeting.key),
         collective=situation.collective_ref(meeting),
-        since_s=situation.waiting_s(meeting),
-        claim=_claim(situation, roots, victims, meeting),
-        evidence=_evidence(situation, roots, meeting),
-        advice=tuple(dict.fromkeys(position.rule.advice for position in positions if position and position.rule)),
-        actions=_actions(situation, roots),
+        since_s=_since_s(situation, named, meeting),
+        claim=_claim(situation, named, victims, meeting),
+        evidence=_evidence(situation, named, meeting),
+        advice=tuple(dict.fromkeys(rule.advice for rule in rules if not rule.command)),
+        actions=_actions(situation, named),
     )
+
+
+def _is_start(situation: Situation, roots: tuple[int, ...], meeting: Meeting) -> bool:
+    """Whether this is before a rank's first completed operation: by the recorders, or since the job itself is being set up."""
+    is_setting_up = meeting.key.is_gathering and situation.collective_ref(meeting).op == "init_process_group"
+    return is_setting_up or before_first_operation(situation, (*roots, *meeting.entered))
 
 
 def _cause(situation: Situation, root: int) -> Cause | None:
     process, position = situation.view.processes.get(root), situation.standings[root].position
     if process is not None and process.state in STOPPED_STATES:
         return Cause.STOPPED
-    return position.cause if position else None
+    cause = position.cause if position else None
+    if cause not in {Cause.STOPPED, Cause.DEBUGGER} and situation.departure(root) is not None:
+        return Cause.LEFT_LOOP
+    return cause
 
 
 def _confidence(situation: Situation, roots: tuple[int, ...], meeting: Meeting) -> Confidence:
@@ -94,18 +122,40 @@ def _confidence(situation: Situation, roots: tuple[int, ...], meeting: Meeting) 
     return Confidence.ESTABLISHED if is_still else Confidence.SUPPORTED
 
 
+def _since_s(situation: Situation, roots: tuple[int, ...], meeting: Meeting) -> float | None:
+    """How long the roots have been where they are: as long as the others wait, or as they themselves have not run."""
+    known = [situation.waiting_s(meeting), *(situation.still_s(root) for root in roots)]
+    return max((seconds for seconds in known if seconds is not None), default=None)
+
+
 def _why(situation: Situation, root: int, meeting: Meeting) -> str:
+    return f"has not entered {name_meeting(situation, meeting)}{_doing(situation, root, meeting, '; ')}"
+
+
+def _doing(situation: Situation, root: int, meeting: Meeting, before: str) -> str:
+    """``; it has left the training loop and is sleeping, at finish (train.py:60), for 312 s``."""
     position = situation.standings[root].position
-    absent = f"has not entered {name_meeting(situation, meeting)}"
-    return f"{absent}; {position.words}" if position else absent
+    if position is None:
+        return ""
+    left = "has left the training loop and is " if _cause(situation, root) is Cause.LEFT_LOOP else "is "
+    own = situation.own_frame(root)
+    is_told = own is None or position.frame is None or own == position.frame
+    caller = "" if is_told or own is None else f", from {own.short}"
+    still_s, waited_s = situation.still_s(root), situation.waiting_s(meeting)
+    is_longer = still_s is not None and still_s > (waited_s or 0.0) + LONGER_S
+    since_then = f", for {still_s:.0f} s" if is_longer else ""
+    motion = situation.host_motion(root)
+    return (
+        f"{before}it {left}{position.words}{caller}{since_then}{child_words(situation, root)}{f'; {motion}' if motion else ''}"
+    )
 
 
 def _claim(situation: Situation, roots: tuple[int, ...], victims: tuple[int, ...], meeting: Meeting) -> str:
-    position = situation.standings[roots[0]].position
-    doing = f"; rank {roots[0]} is {position.words}" if position else ""
     have = "has" if len(roots) == 1 else "have"
+    doing = _doing(situation, roots[0], meeting, "; ")
     return (
-        f"{name_ranks(roots)} {have} not joined {name_meeting(situation, meeting)}{doing}; "
+        f"{name_ranks(roots)} {have} not joined {name_meeting(situation, meeting)}"
+        f"{doing if len(roots) == 1 else doing.replace('; it', f'; rank {roots[0]}', 1)}; "
         f"{count_ranks(victims)} {wait_verb(victims)}{since(situation, meeting)}"
     )
 
@@ -116,18 +166,32 @@ def _evidence(situation: Situation, roots: tuple[int, ...], meeting: Meeting) ->
         lines.append(absent_line(situation, meeting, root))
         if situation.standings[root].position is not None and root in situation.view.recordings:
             lines.append(stack_line(situation, root))
+        lines.extend(process_lines(situation, root))
     return tuple(lines)
 
 
 def _actions(situation: Situation, roots: tuple[int, ...]) -> tuple[Action, ...]:
-    actions = []
-    for root in roots:
-        position, process = situation.standings[root].position, situation.view.processes.get(root)
-        pid = str(process.pid) if process and process.pid else "PID"
-        host = situation.view.host(root)
-        if position is None:
-            text = f"look at what rank {root} does" + (f" (on {host})" if host else "")
-            actions.append(Action(text=text, command=f"py-spy dump --pid {pid}", effect="stops the process for about 0.1 s"))
-        elif position.rule and position.rule.command:
-            actions.append(Action(text=position.rule.advice, command=position.rule.command.replace("PID", pid), effect=None))
-    return tuple(actions)
+    return tuple(action for root in roots if (action := _action(situation, root)) is not None)
+
+
+def _action(situation: Situation, root: int) -> Action | None:
+    position, process = situation.standings[root].position, situation.view.processes.get(root)
+    pid = str(process.pid) if process and process.pid else "PID"
+    host = situation.view.host(root)
+    if position is None:
+        text = f"look at what rank {root} does" + (f" (on {host})" if host else "")
+        return Action(text=text, command=f"py-spy dump --pid {pid}", effect="stops the process for about 0.1 s")
+    if position.rule is None or not position.rule.command:
+        return None
+    command = position.rule.command.replace("PID", pid)
+    path = _file_in_hand(situation, root)
+    return Action(
+        text=position.rule.advice, command=command.replace("PATH", shlex.quote(path)) if path else command, effect=None
+    )
+
+
+def _file_in_hand(situation: Situation, root: int) -> str:
+    """The path of the file that a rank's system call is about, if it is about one."""
+    looks = situation.view.looks.get(root)
+    blocked_on = looks[-1].blocked_on if looks else None
+    return blocked_on.rsplit(" (", 1)[0] if blocked_on and blocked_on.startswith("/") else ""

@@ -1,25 +1,35 @@
 """The situation of a job: everything derived from its evidence once, for all correlators to read."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import cached_property
 
 from pardbg.watchdog.graph.axes import axis_of, coordinates
+from pardbg.watchdog.graph.departures import Departure, find_departure, left_recorded_loop
 from pardbg.watchdog.graph.divergence import DivergenceFound, find_divergence
 from pardbg.watchdog.graph.fronts import LOST, find_fronts
+from pardbg.watchdog.graph.gatherings import Gathering, find_gatherings
 from pardbg.watchdog.graph.groups import Group, Groups, find_groups
-from pardbg.watchdog.graph.meetings import FROM_STACKS, UNKNOWN_PEER, Meeting, MeetingKey, Room
+from pardbg.watchdog.graph.keys import FROM_STACKS, UNKNOWN_PEER, MeetingKey
+from pardbg.watchdog.graph.meetings import Meeting, Room
+from pardbg.watchdog.graph.motion import host_motion, job_motion
 from pardbg.watchdog.graph.progress import Progress, trace_progress
 from pardbg.watchdog.graph.standing import Stance, Standing, find_standings
 from pardbg.watchdog.graph.waits import WaitGraph, explore
-from pardbg.watchdog.model.names import Scope
+from pardbg.watchdog.model.evidence import StackFrame
+from pardbg.watchdog.model.names import Cause, Scope
 from pardbg.watchdog.model.operations import DEVICE_BACKENDS
 from pardbg.watchdog.model.recording import Operation, Recording
 from pardbg.watchdog.model.report import CollectiveRef, Device, GroupRef, Subject
+from pardbg.watchdog.positions.communication import bare_name, is_own
+from pardbg.watchdog.positions.rules import CauseRule, cause_rules
 from pardbg.watchdog.store.view import EvidenceView
 
 NS_PER_S = 1_000_000_000
+LOOSE_CAUSES = frozenset({Cause.SLEEPING, Cause.USER_CODE, Cause.LOCK, Cause.STORE_WAIT})
+LEAVING = re.compile(r"^(_run_exitfuncs|_exit_function|destroy_process_group|_shutdown)$")
 
 
 @dataclass(frozen=True)
@@ -33,17 +43,18 @@ class Situation:
     graph: WaitGraph
 
     @classmethod
-    def of(cls, view: EvidenceView) -> "Situation":
-        """Derives the situation from the evidence. Linear in operations and ranks."""
-        groups = find_groups(view)
-        progress = trace_progress(view, groups)
-        standings = find_standings(view, find_fronts(progress))
-        return cls(view, groups, progress, standings, explore(Room(progress, standings, {})))
+    def of(cls, view: EvidenceView, rules: Sequence[CauseRule] | None = None) -> "Situation":
+        """Derives the situation from the evidence, with the given table of causes. Linear in operations and ranks."""
+        progress = trace_progress(view, find_groups(view))
+        standings = find_standings(view, find_fronts(progress), cause_rules() if rules is None else rules)
+        groups, gatherings = find_gatherings(standings, progress.groups, view.world_size)
+        progress = replace(progress, groups=groups)
+        return cls(view, groups, progress, standings, explore(Room(progress, standings, {}, gatherings)))
 
     @cached_property
     def divergences(self) -> tuple[DivergenceFound, ...]:
         """The earliest divergence of every group in which somebody waits - or which cannot have survived one (gloo)."""
-        concerned = {key.group for key in self.graph.meetings if not key.is_p2p}
+        concerned = {key.group for key in self.graph.meetings if not key.is_p2p and not key.is_gathering}
         for (rank, group), lane in self.progress.lanes.items():
             if lane.collectives and not self.is_on_device(rank):
                 concerned.add(group)
@@ -52,8 +63,8 @@ class Situation:
 
     @cached_property
     def waiting_ranks(self) -> tuple[int, ...]:
-        """All ranks with an operation outstanding."""
-        return tuple(rank for rank, standing in self.standings.items() if standing.fronts)
+        """All ranks with an operation outstanding, or waiting in one by their own stacks."""
+        return tuple(rank for rank, standing in self.standings.items() if standing.fronts or self.graph.room.keys(rank))
 
     def stance(self, rank: int) -> Stance:
         """What a rank is doing."""
@@ -63,6 +74,55 @@ class Situation:
         """Whether this rank's operations run on an accelerator."""
         recording = self.view.recordings.get(rank)
         return recording is not None and any(signature.backend in DEVICE_BACKENDS for signature in recording.signatures)
+
+    @cached_property
+    def is_on_accelerator(self) -> bool:
+        """Whether any rank has an accelerator open or recorded operations of one."""
+        return any(self.is_on_device(rank) for rank in self.view.recordings) or any(
+            look.uses_device for looks in self.view.looks.values() for look in looks
+        )
+
+    @cached_property
+    def motion(self) -> str:
+        """What shows that the job moves; empty if nothing does."""
+        return job_motion(self.view, self.standings)
+
+    def host_motion(self, rank: int) -> str:
+        """What shows that a rank on the host gets on with it; empty if nothing does."""
+        position = self.standings[rank].position
+        return host_motion(self.view, rank, position.cause if position else None)
+
+    def main_frames(self, rank: int) -> tuple[StackFrame, ...]:
+        """The newest stack of a rank's main thread, innermost first; empty if there is none."""
+        stacks = self.view.stacks.get(rank)
+        thread = stacks[-1].main_thread if stacks else None
+        return thread.frames if thread else ()
+
+    def own_frame(self, rank: int) -> StackFrame | None:
+        """The innermost frame of the training code."""
+        return next((frame for frame in self.main_frames(rank) if is_own(frame)), None)
+
+    def departure(self, rank: int) -> Departure | None:
+        """Whether and how a living rank has left what the others are still in."""
+        frames = self.main_frames(rank)
+        recording = self.view.recordings.get(rank)
+        if any(frame.source is not None for frame in frames):
+            waiting = (other for other in self.waiting_ranks if other != rank and self.main_frames(other))
+            return find_departure(frames, map(self.main_frames, waiting))
+        position = self.standings[rank].position
+        is_loose = position is not None and (not position.is_definite or position.cause in LOOSE_CAUSES)
+        left = is_loose and recording is not None and left_recorded_loop(frames, recording)
+        return Departure.LEFT_LOOP if left else None
+
+    def is_unwound(self, rank: int) -> bool:
+        """Whether an exception has taken a living rank out of what the others are still in."""
+        if self.stance(rank) is not Stance.HOST:
+            return False
+        departure = self.departure(rank)
+        if departure is Departure.EXCEPT:
+            return True
+        is_leaving = any(LEAVING.match(bare_name(frame)) for frame in self.main_frames(rank))
+        return rank in self.view.tracebacks and (departure is not None or is_leaving)
 
     def subject(self, rank: int, why: str) -> Subject:
         """Names a rank, with its host, process and place in the layout."""
@@ -83,14 +143,29 @@ class Situation:
         return GroupRef(name=group.name, desc=group.desc, axis=axis_of(group), ranks=group.ranks)
 
     def meeting_group(self, key: MeetingKey) -> GroupRef | None:
-        """The group of a meeting; None where only a stack shows it."""
-        return None if key.group == FROM_STACKS else self.group_ref(self.groups.groups[key.group])
+        """The group of a meeting; None where only a stack shows it and the members do not follow."""
+        gathering = self.gathering(key)
+        if key.group == FROM_STACKS or (gathering is not None and not gathering.has_members):
+            return None
+        return self.group_ref(self.groups.groups[key.group])
+
+    def gathering(self, key: MeetingKey) -> Gathering | None:
+        """What stacks tell of a meeting; None if recordings do."""
+        return self.graph.room.gatherings.by_key.get(key)
+
+    def is_seen(self, rank: int) -> bool:
+        """Whether it is known what this rank does."""
+        return rank in self.view.recordings or self.standings[rank].stance is not Stance.UNSEEN
 
     def collective_ref(self, meeting: Meeting) -> CollectiveRef:
         """The operation of a meeting, as its first member issued it."""
         key = meeting.key
         found = self.operation_at(meeting)
         ends = {"src": _known(key.src), "dst": _known(key.dst)}
+        gathering = self.gathering(key)
+        if gathering is not None:
+            src = _known(UNKNOWN_PEER if gathering.source is None else gathering.source)
+            return CollectiveRef(op=gathering.op or "unknown", seq=None, sizes=(), dtype=None, src=src, dst=None)
         if found is None:
             return CollectiveRef(op="send" if key.is_p2p else "unknown", seq=key.seq, sizes=(), dtype=None, **ends)
         recording, operation = found
@@ -117,8 +192,17 @@ class Situation:
         return min(times, default=None)
 
     def waiting_s(self, meeting: Meeting) -> float | None:
-        """How long the meeting has waited, if it is known when the evidence was taken."""
-        return self.seconds_since(self.waiting_since_ns(meeting))
+        """How long the meeting has waited, if it is known when the evidence was taken, or the processes tell."""
+        recorded = self.seconds_since(self.waiting_since_ns(meeting))
+        if recorded is not None:
+            return recorded
+        still = [seconds for rank in meeting.entered if (seconds := self.still_s(rank)) is not None]
+        return max(still, default=None)
+
+    def still_s(self, rank: int) -> float | None:
+        """For how long the main thread of a rank has not run."""
+        looks = self.view.looks.get(rank)
+        return looks[-1].still_s if looks else None
 
     def seconds_since(self, since_ns: int | None) -> float | None:
         """Seconds from a moment (epoch ns) to the moment the evidence was taken, if both are known."""

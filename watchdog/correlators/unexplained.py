@@ -46,10 +46,13 @@ def _find_circle(situation: Situation, open_ends: list[Node]) -> list[Meeting]:
     Then somebody who waits in one of them is missing from another.
     """
     meetings = list(situation.graph.meetings.values())
-    is_everyone = all(standing.stance is Stance.WAITING for standing in situation.standings.values())
+    is_everyone = all(
+        standing.stance is Stance.WAITING or rank in situation.graph.room.gatherings.by_rank
+        for rank, standing in situation.standings.items()
+    )
     is_several = len({meeting.key.group for meeting in meetings}) > 1
     is_open = any(not isinstance(node, int) and not node.is_p2p for node in open_ends)
-    is_known = not any(meeting.unknown or meeting.key.is_p2p for meeting in meetings)
+    is_known = not any(meeting.unknown or meeting.vague or meeting.key.is_p2p for meeting in meetings)
     return meetings if is_everyone and is_several and is_open and is_known else []
 
 
@@ -81,6 +84,8 @@ def _absentees(situation: Situation, meeting: Meeting) -> dict[int, str]:
     """Who may be the one this meeting waits for: unseen members, or - where members are not known - whoever is idle."""
     if meeting.unknown:
         return {rank: NOT_SEEN.get(situation.stance(rank), NOT_SEEN[Stance.UNSEEN]) for rank in meeting.unknown}
+    if meeting.key.is_gathering:
+        return dict.fromkeys(meeting.vague, "waits in communication, and its stack does not tell in which")
     if meeting.key.is_p2p or situation.progress.is_whole(meeting.key.group):
         return {}
     loose = (Stance.IDLE, Stance.HOST, Stance.HIDDEN, Stance.UNSEEN)

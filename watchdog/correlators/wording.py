@@ -11,6 +11,7 @@ from pardbg.watchdog.graph.meetings import Meeting
 from pardbg.watchdog.model.names import CollectorName
 from pardbg.watchdog.model.ranks import fold_ranks
 from pardbg.watchdog.model.report import EvidenceLine
+from pardbg.watchdog.positions.communication import is_own
 
 EARLIEST_NS, LATEST_NS = 1_400_000_000 * NS_PER_S, 3_000_000_000 * NS_PER_S  # 2014 to 2065: outside it is damage
 STACK_DEPTH = 4  # innermost frames in a line of evidence; the stacks file has the rest
@@ -44,12 +45,22 @@ def name_meeting(situation: Situation, meeting: Meeting) -> str:
     if key.is_p2p:
         ends = [f"rank {rank}" if rank >= 0 else "an unrecorded peer" for rank in (key.src, key.dst)]
         return f"the transfer from {ends[0]} to {ends[1]}"
-    return f"{situation.collective_ref(meeting).op} {key.seq} of the {name_group(situation.groups.groups[key.group])}"
+    group = situation.groups.groups[key.group]
+    gathering = situation.gathering(key)
+    if gathering is None:
+        return f"{situation.collective_ref(meeting).op} {key.seq} of the {name_group(group)}"
+    own = situation.own_frame(meeting.waiting[0])
+    op = gathering.op or (f"what is waited for at {own.short}" if own is not None else "a collective")
+    if gathering.has_members and gathering.op:
+        return f"{op} of the {name_group(group)}"
+    return f"{op} of the group {group.name}" if group.name else op
 
 
 def since(situation: Situation, meeting: Meeting) -> str:
     """``, for 312 s`` or ``, since 2026-11-29 14:03:11 UTC``, or nothing if no time is known."""
-    return since_moment(situation, situation.waiting_since_ns(meeting))
+    since_ns = situation.waiting_since_ns(meeting)
+    waited_s = situation.waiting_s(meeting)
+    return f", for {waited_s:.0f} s" if waited_s is not None else since_moment(situation, since_ns)
 
 
 def since_moment(situation: Situation, since_ns: int | None) -> str:
@@ -91,13 +102,43 @@ def absent_line(situation: Situation, meeting: Meeting, rank: int) -> EvidenceLi
     )
 
 
+def child_words(situation: Situation, rank: int) -> str:
+    """``; its child pt_data_worker 4242 is in read of pipe, at __getitem__ (data.py:12)``, or nothing."""
+    looks = situation.view.looks.get(rank, ())
+    children = {f"{child.name} {child.pid}": child for child in looks[-1].children} if looks else {}
+    for stack in situation.view.child_stacks.get(rank, ()):
+        thread = stack.main_thread
+        own = next((frame for frame in thread.frames if is_own(frame)), None) if thread is not None else None
+        if own is not None:
+            child = children.get(stack.child)
+            call = f" in {child.system_call}," if child is not None and child.system_call else ""
+            return f"; its child {stack.child} is{call} at {own.short}"
+    return ""
+
+
+def process_lines(situation: Situation, rank: int) -> tuple[EvidenceLine, ...]:
+    """What `/proc` says of a rank's process, in one line."""
+    looks = situation.view.looks.get(rank)
+    if not looks:
+        return ()
+    look = looks[-1]
+    held = f" in {look.system_call}{f' of {look.blocked_on}' if look.blocked_on else ''}" if look.system_call else ""
+    still = f", has not run for {look.still_s:.0f} s" if look.still_s and look.still_s >= 1 else ""
+    moved = ""
+    if len(looks) > 1 and look.moved_bytes is not None and looks[0].moved_bytes is not None:
+        moved = f", {look.moved_bytes - looks[0].moved_bytes} bytes moved between the samples"
+    text = f"process {look.pid} is in state {look.state}{held}{still}{moved}"
+    return (situation.view.line(CollectorName.HOST, rank, text),)
+
+
 def stack_line(situation: Situation, rank: int) -> EvidenceLine:
     """The top of a rank's own stack, and what it means."""
     standing = situation.standings[rank]
     if standing.position is None:
         return situation.view.line(CollectorName.STACKS, rank, f"nothing was seen of rank {rank}")
-    thread = situation.view.stacks[rank][-1].main_thread
-    frames = " < ".join(frame.short for frame in thread.frames[:STACK_DEPTH]) if thread else ""
+    frames = " < ".join(frame.short for frame in situation.main_frames(rank)[:STACK_DEPTH])
+    if not frames:
+        return situation.view.line(CollectorName.HOST, rank, f"rank {rank} is {standing.position.words}")
     meaning = f" ({standing.position.rule.words})" if standing.position.rule else ""
     again = ", the same in both samples" if standing.is_still else ""
     return situation.view.line(CollectorName.STACKS, rank, f"{frames}{meaning}{again}")

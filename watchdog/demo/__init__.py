@@ -1,1 +1,1 @@
-"""Small real jobs that hang or break in planted ways: what `pardbg demo` and the live tests diagnose."""
+"""A small real job that hangs in a planted way, for `pardbg demo` to scan."""

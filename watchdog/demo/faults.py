@@ -1,8 +1,8 @@
-"""The planted faults and what a diagnosis should say of each."""
+"""The planted faults and what a scan should say of each. What the ranks do is in `train.py`."""
 
 from pardbg.watchdog.errors import InputError
 from pardbg.watchdog.model.base import Noun
-from pardbg.watchdog.model.names import Edit, Kind, Mismatch, Scope, Status
+from pardbg.watchdog.model.names import Cause, Kind, Scope, Status
 from pardbg.watchdog.model.report import Report
 
 DEFAULT_FAULT = "stops-joining"
@@ -15,17 +15,16 @@ class PlantedFault(Noun, frozen=True, kw_only=True):
     sentence: str
     kind: Kind | None
     culprits: tuple[int, ...]
-    mismatch: Mismatch | None = None
-    edit: Edit | None = None
+    cause: Cause | None = None
 
     def is_named_by(self, report: Report) -> bool:
-        """Whether the report's verdict has this kind and exactly these culprits."""
+        """Whether the report's verdict has this kind, this cause and exactly these culprits."""
         verdict = report.verdict
         if self.kind is None or verdict is None:
             return self.kind is None and verdict is None and report.status is Status.HEALTHY
         named = tuple(sorted(subject.rank for subject in verdict.culprits if subject.rank is not None))
         are_ranks = all(subject.scope is Scope.RANK for subject in verdict.culprits)
-        return verdict.kind is self.kind and are_ranks and named == self.culprits
+        return (verdict.kind, verdict.cause, named) == (self.kind, self.cause, self.culprits) and are_ranks
 
 
 FAULTS: tuple[PlantedFault, ...] = (
@@ -34,62 +33,14 @@ FAULTS: tuple[PlantedFault, ...] = (
         sentence="rank 2 blocks in torch.save on a pipe that nobody reads, the others wait for it in a barrier",
         kind=Kind.MISSING_PARTICIPANT,
         culprits=(2,),
+        cause=Cause.CHECKPOINT_IO,
     ),
     PlantedFault(
         name="left-early",
-        sentence="rank 2 leaves the training loop one step early and sleeps",
+        sentence="rank 2 has less data, leaves the training loop and sleeps",
         kind=Kind.MISSING_PARTICIPANT,
         culprits=(2,),
-    ),
-    PlantedFault(
-        name="left-early-exit",
-        sentence="rank 2 leaves the training loop one step early and its process ends with exit code 0",
-        kind=Kind.DEAD_RANK,
-        culprits=(2,),
-    ),
-    PlantedFault(
-        name="subgroup-missing",
-        sentence="rank 3 never enters its subgroup's first collective; gloo's dumps do not say that it is a member",
-        kind=Kind.INSUFFICIENT_EVIDENCE,
-        culprits=(),
-    ),
-    PlantedFault(
-        name="skipped",
-        sentence="rank 2 skips an all_reduce and goes on with the broadcast that follows",
-        kind=Kind.DESYNC,
-        culprits=(2,),
-        mismatch=Mismatch.OP,
-        edit=Edit.SKIPPED,
-    ),
-    PlantedFault(
-        name="extra",
-        sentence="rank 2 calls a broadcast that the others do not call",
-        kind=Kind.DESYNC,
-        culprits=(2,),
-        mismatch=Mismatch.OP,
-        edit=Edit.EXTRA,
-    ),
-    PlantedFault(
-        name="swapped",
-        sentence="rank 2 calls a broadcast before an all_reduce, the others after it",
-        kind=Kind.DESYNC,
-        culprits=(2,),
-        mismatch=Mismatch.OP,
-        edit=Edit.SWAPPED,
-    ),
-    PlantedFault(
-        name="other-op",
-        sentence="rank 2 calls broadcast where the others call all_reduce",
-        kind=Kind.DESYNC,
-        culprits=(2,),
-        mismatch=Mismatch.OP,
-    ),
-    PlantedFault(
-        name="other-size",
-        sentence="rank 2 calls all_reduce with 128 elements, the others with 256; gloo aborts rank 2",
-        kind=Kind.DESYNC,
-        culprits=(2,),
-        mismatch=Mismatch.SIZE,
+        cause=Cause.LEFT_LOOP,
     ),
     PlantedFault(
         name="order",
@@ -98,14 +49,41 @@ FAULTS: tuple[PlantedFault, ...] = (
         culprits=(2,),
     ),
     PlantedFault(
+        name="other-op",
+        sentence="rank 2 calls broadcast where the others call all_reduce",
+        kind=Kind.DESYNC,
+        culprits=(2,),
+    ),
+    PlantedFault(
         name="p2p",
-        sentence="rank 3 never sends what rank 1 waits for in recv",
+        sentence="rank 3 never sends what rank 1 waits for in recv, and goes on to the next collective",
         kind=Kind.P2P_UNMATCHED,
         culprits=(3,),
     ),
     PlantedFault(
+        name="loader",
+        sentence="rank 2 waits for its data loader, whose worker reads from a pipe to which nobody writes",
+        kind=Kind.MISSING_PARTICIPANT,
+        culprits=(2,),
+        cause=Cause.DATA_LOADING,
+    ),
+    PlantedFault(
+        name="lock",
+        sentence="rank 2 waits for a lock that it holds itself",
+        kind=Kind.MISSING_PARTICIPANT,
+        culprits=(2,),
+        cause=Cause.LOCK,
+    ),
+    PlantedFault(
+        name="stopped",
+        sentence="rank 2 is stopped by a signal (SIGSTOP)",
+        kind=Kind.MISSING_PARTICIPANT,
+        culprits=(2,),
+        cause=Cause.STOPPED,
+    ),
+    PlantedFault(
         name="healthy",
-        sentence="nothing is planted: the job trains to its end",
+        sentence="nothing is planted: the job trains on",
         kind=None,
         culprits=(),
     ),

@@ -1,21 +1,20 @@
-"""Runs a planted job until every rank stands still or is gone, keeps the evidence, ends the job."""
+"""Runs a planted job as anybody would, and says when it hangs."""
 
-import subprocess
+import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-import msgspec
-
 from pardbg.watchdog.demo.faults import PlantedFault
-from pardbg.watchdog.demo.names import SEEN_NAME, SIGNAL_PREFIX, WORLD_SIZE, Condition, RankSignal
-from pardbg.watchdog.demo.processes import running_torchrun
-from pardbg.watchdog.demo.snapshot import last_words, save_job_file, save_logs, save_stacks
+from pardbg.watchdog.demo.logs import last_words
+from pardbg.watchdog.demo.processes import JOB_ID, WORLD_SIZE, Torchrun, running_torchrun
 from pardbg.watchdog.errors import PardbgError
 
-DEADLINE_S = 90.0  # 8 s on two idle cores
-GRACE_S = 3.0  # for torchrun to notice a rank that has ended, and to end the others
+PROGRAM = Path(__file__).with_name("train.py")
+DEADLINE_S = 90.0  # 6 s on two idle cores
+SETTLE_S = 1.0  # twenty steps: the others run into the rank that has stopped
 POLL_S = 0.05
 
 Progress = Callable[[str], None]
@@ -24,63 +23,38 @@ Progress = Callable[[str], None]
 class DemoError(PardbgError):
     """The planted job did not run as planned."""
 
-    remedy = "try again on a less busy machine; gloo records since torch 2.13: pip install -U torch"
+    remedy = "try again on a less busy machine, with a newer torch: pip install -U torch"
 
 
-def run_planted_job(fault: PlantedFault, folder: Path, progress: Progress) -> None:
-    """Starts a job of four ranks with a planted fault and leaves in ``folder`` what is known when it hangs or has ended.
+@contextmanager
+def hung_job(fault: PlantedFault, folder: Path, progress: Progress) -> Iterator[Torchrun]:
+    """Starts a job of four ranks with a planted fault and waits until it hangs; without a fault, until it has trained a while.
 
-    Nothing of the job is left running, not even after Ctrl-C.
+    A copy of the program stays in ``folder/job``: people can read it there, and its lines count as training code, which those
+    of an installed package do not. Nothing else of the job is left after the block, nor if this process ends before.
 
     Raises:
-        DemoError: if a rank wrote no dump in time.
+        DemoError: if the fault does not come in time, or the job ends before.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="pardbg-demo-") as scratch_name:
-        scratch = Path(scratch_name)
-        program = ("pardbg.watchdog.demo.program", fault.name, str(folder.resolve()), str(scratch))
-        progress(f"starting {WORLD_SIZE} ranks: {fault.sentence}")
-        with running_torchrun(program, scratch) as launcher:
-            signals = _wait_until_settled(launcher, scratch, progress)
-            (scratch / SEEN_NAME).touch()
-            stack_count = save_stacks(signals, folder)
-            save_job_file(f"demo-{fault.name}", signals, scratch, folder)
-            save_logs(scratch, folder)
-        progress(f"kept {len(signals)} flight recorder dumps and {stack_count} stacks in {folder}")
+    program = folder.resolve() / "job" / PROGRAM.name
+    program.parent.mkdir()
+    shutil.copyfile(PROGRAM, program)
+    with tempfile.TemporaryDirectory(prefix="pardbg-demo-") as name:
+        scratch = Path(name)
+        sign = scratch / "fault_has_come"
+        progress(f"starting torchrun with {WORLD_SIZE} ranks, --rdzv-id {JOB_ID}")
+        with running_torchrun((str(program), fault.name, str(sign)), scratch) as launcher:
+            progress(f"waiting: {fault.sentence}")
+            _wait_for(sign, launcher, scratch)
+            time.sleep(SETTLE_S)
+            yield launcher
 
 
-def _wait_until_settled(launcher: "subprocess.Popen[bytes]", scratch: Path, progress: Progress) -> list[RankSignal]:
-    """Waits until torchrun has ended or nothing moves any more."""
+def _wait_for(sign: Path, launcher: Torchrun, scratch: Path) -> None:
     deadline = time.monotonic() + DEADLINE_S
-    settled_at: float | None = None
-    said = ""
-    while time.monotonic() < deadline:
-        is_over = launcher.poll() is not None
-        signals = _read_signals(scratch)
-        if is_over and len(signals) < WORLD_SIZE:
-            break
-        said = _say_once(signals, said, progress)
-        settled_at = (settled_at or time.monotonic()) if _is_settled(signals) else None
-        all_still = all(signal.condition is Condition.STILL for signal in signals)
-        if is_over or (settled_at and (all_still or time.monotonic() - settled_at > GRACE_S)):
-            return signals
+    while not sign.exists():
+        if launcher.has_ended:
+            raise DemoError(f"the planted job ended before its fault came: {last_words(scratch)}")
+        if time.monotonic() > deadline:
+            raise DemoError(f"the planted job did not come to its fault in {DEADLINE_S:.0f} s: {last_words(scratch)}")
         time.sleep(POLL_S)
-    what = "ended before all ranks had started" if launcher.poll() is not None else f"did not settle in {DEADLINE_S:.0f} s"
-    raise DemoError(f"the planted job {what}: {last_words(scratch)}")
-
-
-def _is_settled(signals: list[RankSignal]) -> bool:
-    return len(signals) == WORLD_SIZE and all(signal.condition is not Condition.MOVING for signal in signals)
-
-
-def _say_once(signals: list[RankSignal], said: str, progress: Progress) -> str:
-    """Reports the ranks' conditions when they have changed."""
-    conditions = ", ".join(f"rank {signal.rank} {signal.condition.value}" for signal in signals)
-    if conditions and conditions != said:
-        progress(conditions)
-    return conditions
-
-
-def _read_signals(scratch: Path) -> list[RankSignal]:
-    paths = [scratch / f"{SIGNAL_PREFIX}{rank}" for rank in range(WORLD_SIZE)]
-    return [msgspec.json.decode(path.read_bytes(), type=RankSignal) for path in paths if path.exists()]

@@ -1,94 +1,75 @@
 """Starts torchrun and leaves nothing of it behind, whatever happens in between."""
 
+import contextlib
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from pardbg.watchdog.demo.names import WORLD_SIZE
-from pardbg.watchdog.model.base import Noun
+from pardbg.watchdog.demo.logs import LOG_FOLDER, LOG_NAME
 
-STOP_S = 5.0  # torchrun itself would wait 30 s for a rank that does not obey
-LOG_NAME = "torchrun.log"
-LOG_FOLDER = "logs"
-JOB_NAME = "demo"
+WORLD_SIZE = 4
+JOB_ID = "demo"
+STOP_S = 10.0  # 0.1 s; longer only where the kernel does not let go of a process, and then nobody can help it
+WARDEN = Path(__file__).with_name("warden.py")
 
+FOREIGN = ("TORCH", "PET_", "NCCL_", "GLOO_", "PARDBG_", "PYTHONSAFEPATH")  # an outer job's and make's: no part of a plain job
 ENVIRONMENT = {
-    "OMP_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",  # torchrun's own default, without its warning
     "GLOO_SOCKET_IFNAME": "lo",  # works without a network and without a resolvable host name
-    "TORCH_FR_BUFFER_SIZE": "2000",  # the default, unless the caller has switched the recorder off
-    "PYTHONSAFEPATH": "1",
 }
 
 
-class ProcessIdentity(Noun, frozen=True, kw_only=True):
-    """A process number together with the start time that makes it unique (clock ticks since boot)."""
+@dataclass(frozen=True)
+class Torchrun:
+    """A launcher that was started. Its number stays its own until the job has been ended."""
 
     pid: int
-    start_ticks: int
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is a zombie: nobody reaps it before."""
+        stat = Path(f"/proc/{self.pid}/stat").read_text(errors="replace")
+        return stat.rpartition(")")[2].split()[0] == "Z"
 
 
 @contextmanager
-def running_torchrun(program: tuple[str, ...], scratch: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """Runs plain torchrun with four ranks; its own log and the ranks' logs go to ``scratch``.
+def running_torchrun(program: Sequence[str], scratch: Path) -> Iterator[Torchrun]:
+    """Runs plain torchrun with four ranks in ``scratch``, which takes its own log, the ranks' logs and temporary files.
 
-    Leaving the block ends torchrun and its ranks, and no other process.
+    Leaving the block ends torchrun, its ranks and their children, and no other process, and removes ``scratch``; so does the
+    end of this process, however it comes. Ending takes 0.1 s, at most 10 s.
+
+    Args:
+        program: what torchrun starts on every rank, with its arguments.
+        scratch: an existing folder.
     """
     command = [sys.executable, "-m", "torch.distributed.run"]
-    command += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "--rdzv-id", JOB_NAME]
-    command += ["--nproc-per-node", str(WORLD_SIZE), "--log-dir", str(scratch / LOG_FOLDER), "--redirects", "3"]
-    command += ["-m", *program]
+    command += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "--rdzv-id", JOB_ID]
+    command += ["--nproc-per-node", str(WORLD_SIZE), "--log-dir", str(scratch / LOG_FOLDER), "--redirects", "3", *program]
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
     with (scratch / LOG_NAME).open("wb") as log:
-        launcher = subprocess.Popen(  # noqa: S603 - a fixed command line, no shell
-            command,
+        warden = subprocess.Popen(  # noqa: S603 - a fixed command line, no shell
+            [sys.executable, "-I", "-S", str(WARDEN), str(scratch)],
             cwd=scratch,
-            env={**os.environ, **ENVIRONMENT},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
+            env={**inherited, **ENVIRONMENT, "TMPDIR": str(scratch)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
             start_new_session=True,  # Ctrl-C reaches us alone, and we end the job in order
         )
-        try:
-            yield launcher
-        finally:
-            _stop(launcher)
-
-
-def process_state(pid: int) -> str | None:
-    """The letter of ``/proc/PID/stat``, or None when there is no such process."""
-    fields = _stat_fields(pid)
-    return fields[0] if fields else None
-
-
-def _stop(launcher: "subprocess.Popen[bytes]") -> None:
-    ranks = _children_of(launcher.pid)  # torchrun gives each rank a session of its own
-    launcher.terminate()
+    assert warden.stdin is not None  # noqa: S101 - for mypy
+    assert warden.stdout is not None  # noqa: S101
     try:
-        launcher.wait(STOP_S)
-    except subprocess.TimeoutExpired:
-        launcher.kill()
-        launcher.wait()
-    for rank in ranks:
-        if _identify(rank.pid) == rank:
-            os.kill(rank.pid, 9)
-
-
-def _children_of(pid: int) -> list[ProcessIdentity]:
-    children = [int(child) for path in Path(f"/proc/{pid}/task").glob("*/children") for child in path.read_text().split()]
-    return [identity for identity in map(_identify, children) if identity is not None]
-
-
-def _identify(pid: int) -> ProcessIdentity | None:
-    fields = _stat_fields(pid)
-    return ProcessIdentity(pid=pid, start_ticks=int(fields[19])) if fields else None
-
-
-def _stat_fields(pid: int) -> list[str]:
-    """The fields of ``/proc/PID/stat`` from the state on; the command before them may hold anything."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-    return stat.rpartition(")")[2].split()
+        print(json.dumps(command), file=warden.stdin, flush=True)
+        yield Torchrun(pid=int(warden.stdout.readline()))
+    finally:
+        warden.stdin.close()  # that is what it waits for
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            warden.wait(STOP_S)
+        warden.stdout.close()

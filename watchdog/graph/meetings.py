@@ -5,36 +5,24 @@ stand at something earlier. Ranks and meetings together form the wait-for graph,
 edge per pair of ranks.
 """
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 from pardbg.watchdog.graph.fronts import LOST, Front
+from pardbg.watchdog.graph.gatherings import Gatherings
 from pardbg.watchdog.graph.groups import Group
+from pardbg.watchdog.graph.keys import FROM_STACKS, UNKNOWN_PEER, MeetingKey
 from pardbg.watchdog.graph.progress import Arrival, Progress
 from pardbg.watchdog.graph.standing import Stance, Standing
 from pardbg.watchdog.model.recording import Operation
-
-FROM_STACKS = -1
-UNKNOWN_PEER = -1
-
-
-class MeetingKey(NamedTuple):
-    """Names a meeting. ``seq`` is None for P2P, then ``src`` and ``dst`` are global ranks; ``group`` may be `FROM_STACKS`."""
-
-    group: int
-    seq: int | None
-    src: int = UNKNOWN_PEER
-    dst: int = UNKNOWN_PEER
-
-    @property
-    def is_p2p(self) -> bool:
-        """Whether two ranks meet, instead of a group."""
-        return self.seq is None
+from pardbg.watchdog.positions.position import Place
 
 
 @dataclass(frozen=True)
 class Meeting:
-    """Who is where. All sets are sorted tuples of global ranks; together they are the members."""
+    """Who is where. All sets are sorted tuples of global ranks; together they are the members.
+
+    ``vague`` are those that wait in communication without telling in which: they may be here, and are no roots.
+    """
 
     key: MeetingKey
     waiting: tuple[int, ...] = ()
@@ -42,6 +30,7 @@ class Meeting:
     absent: tuple[int, ...] = ()
     completed: tuple[int, ...] = ()
     unknown: tuple[int, ...] = ()
+    vague: tuple[int, ...] = ()
 
     @property
     def needs(self) -> tuple[int, ...]:
@@ -51,7 +40,7 @@ class Meeting:
     @property
     def is_full(self) -> bool:
         """Whether every member has entered the operation, as far as can be known."""
-        return not (self.absent or self.queued or self.unknown)
+        return not (self.absent or self.queued or self.unknown or self.vague)
 
     @property
     def entered(self) -> tuple[int, ...]:
@@ -66,6 +55,7 @@ class Room:
     progress: Progress
     standings: dict[int, Standing]
     depth: dict[int, int]
+    gatherings: Gatherings = field(default_factory=Gatherings)
 
     def fronts(self, rank: int) -> tuple[Front, ...]:
         """The fronts of a rank that count: the oldest one, unless alternates are being tried.
@@ -81,7 +71,8 @@ class Room:
         """The meetings a rank waits in."""
         standing = self.standings[rank]
         if standing.stance is Stance.HIDDEN:
-            return stack_keys(standing)
+            gathering = self.gatherings.by_rank.get(rank)
+            return stack_keys(standing) if gathering is None else (gathering,)
         return tuple(key for front in self.fronts(rank) for key in self.front_keys(front))
 
     def front_keys(self, front: Front) -> tuple[MeetingKey, ...]:
@@ -107,7 +98,26 @@ class Room:
 
     def meet(self, key: MeetingKey) -> Meeting:
         """Sees who is at the meeting."""
+        if key.is_gathering:
+            return self._meet_gathering(key)
         return self._meet_pair(key) if key.is_p2p else self._meet_group(key)
+
+    def _meet_gathering(self, key: MeetingKey) -> Meeting:
+        """Where members are not known, whoever is on the host or has ended may be the one that is missing."""
+        gathering = self.gatherings.by_key[key]
+        members = self.progress.groups.groups[key.group].ranks if gathering.has_members else tuple(self.standings)
+        places: dict[str, list[int]] = {"absent": [], "unknown": [], "vague": []}
+        for rank in sorted(set(members).intersection(self.standings).difference(gathering.waiting)):
+            standing = self.standings[rank]
+            if standing.can_be_root:
+                places["absent"].append(rank)
+            elif standing.stance is Stance.UNSEEN:
+                places["unknown"].append(rank)
+            elif _may_be_anywhere(standing):
+                places["vague"].append(rank)
+            elif gathering.has_members:
+                places["absent"].append(rank)  # it waits elsewhere
+        return Meeting(key, waiting=gathering.waiting, **{place: tuple(ranks) for place, ranks in places.items()})
 
     def _meet_group(self, key: MeetingKey) -> Meeting:
         places: dict[str, list[int]] = {"waiting": [], "queued": [], "absent": [], "completed": [], "unknown": []}
@@ -178,9 +188,19 @@ class Room:
 
     def _place_by_stack(self, rank: int, key: MeetingKey) -> str:
         standing = self.standings.get(rank)
-        if standing is None or standing.stance is Stance.UNSEEN:
+        if standing is None or standing.stance is Stance.UNSEEN or _may_be_anywhere(standing):
             return "unknown"
         return "waiting" if key in stack_keys(standing) else "absent"
+
+
+def _may_be_anywhere(standing: Standing) -> bool:
+    """Whether a rank waits in communication and its stack does not tell in which: ``work.wait()``, a batch of transfers."""
+    position = standing.position
+    if standing.stance is not Stance.HIDDEN or standing.is_recorded or position is None:
+        return False
+    if position.place is Place.P2P:
+        return position.peer is None
+    return position.place is Place.DEVICE or (position.place is Place.COLLECTIVE and not position.op)
 
 
 def stack_keys(standing: Standing) -> tuple[MeetingKey, ...]:

@@ -1,11 +1,14 @@
 """What each rank is doing, from whatever was seen of it: its recorder, its process, its own stack."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
 from pardbg.watchdog.graph.fronts import Front
 from pardbg.watchdog.positions.functions import Function, communicating_functions, identify
-from pardbg.watchdog.positions.position import Place, Position, read_position
+from pardbg.watchdog.positions.position import Place, Position
+from pardbg.watchdog.positions.reading import read_position
+from pardbg.watchdog.positions.rules import CauseRule
 from pardbg.watchdog.store.view import EvidenceView
 
 
@@ -22,12 +25,16 @@ class Stance(Enum):
 
 @dataclass(frozen=True)
 class Standing:
-    """One rank's stance. ``positions`` are read from its stacks, oldest sample first."""
+    """One rank's stance. ``positions`` are read from its stacks and process, oldest sample first.
+
+    ``is_recorded``: its flight recorder was read.
+    """
 
     rank: int
     stance: Stance
     fronts: tuple[Front, ...] = ()
     positions: tuple[Position, ...] = ()
+    is_recorded: bool = False
 
     @property
     def position(self) -> Position | None:
@@ -36,8 +43,8 @@ class Standing:
 
     @property
     def is_still(self) -> bool:
-        """Whether two samples of the stack show it at the same place."""
-        return len(self.positions) > 1 and self.positions[0].frame == self.positions[-1].frame
+        """Whether two samples show it at the same place."""
+        return len(self.positions) > 1 and self.positions[0].spot == self.positions[-1].spot
 
     @property
     def can_be_root(self) -> bool:
@@ -45,21 +52,28 @@ class Standing:
         return self.stance in {Stance.IDLE, Stance.HOST, Stance.ENDED}
 
 
-def find_standings(view: EvidenceView, fronts: dict[int, tuple[Front, ...]]) -> dict[int, Standing]:
+def find_standings(view: EvidenceView, fronts: dict[int, tuple[Front, ...]], rules: Sequence[CauseRule]) -> dict[int, Standing]:
     """The standing of every rank of the job, seen or not."""
-    positions = {rank: tuple(filter(None, map(read_position, stacks))) for rank, stacks in view.stacks.items()}
+    positions = {rank: _read_positions(view, rank, rules) for rank in sorted({*view.stacks, *view.looks})}
     waiting = (found[-1] for rank, found in positions.items() if found and fronts.get(rank))
     functions = communicating_functions(view, waiting) if positions else frozenset()
-    ranks = sorted({*range(view.world_size or 0), *fronts, *view.stacks, *view.processes})
+    ranks = sorted({*range(view.world_size or 0), *fronts, *positions, *view.processes})
     return {
         rank: Standing(
             rank,
             _stance(rank, view, fronts.get(rank, ()), _proven(positions.get(rank, ()), functions)),
             fronts.get(rank, ()),
             positions.get(rank, ()),
+            is_recorded=rank in view.recordings,
         )
         for rank in ranks
     }
+
+
+def _read_positions(view: EvidenceView, rank: int, rules: Sequence[CauseRule]) -> tuple[Position, ...]:
+    native = view.native_stacks.get(rank)
+    found = (read_position(stack, process, native, rules) for stack, process in view.moments(rank))
+    return tuple(position for position in found if position is not None)
 
 
 def _proven(positions: tuple[Position, ...], functions: frozenset[Function]) -> Position | None:
@@ -69,7 +83,9 @@ def _proven(positions: tuple[Position, ...], functions: frozenset[Function]) -> 
     newest = positions[-1]
     if newest.place is not Place.HOST or newest.is_definite:
         return newest
-    return newest if functions and identify(newest.frame) not in functions else None
+    if not functions or newest.frame is None:
+        return None
+    return None if identify(newest.frame) in functions else newest
 
 
 def _stance(rank: int, view: EvidenceView, fronts: tuple[Front, ...], position: Position | None) -> Stance:

@@ -5,10 +5,11 @@ a closed cycle.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from pardbg.watchdog.graph.meetings import Meeting, MeetingKey, Room
+from pardbg.watchdog.graph.keys import MeetingKey
+from pardbg.watchdog.graph.meetings import Meeting, Room
 from pardbg.watchdog.graph.standing import Stance
 
 Node = int | MeetingKey
@@ -100,7 +101,7 @@ def explore(room: Room) -> WaitGraph:
         }
         if not deeper:
             return first
-        room = Room(room.progress, room.standings, {**room.depth, **deeper})
+        room = replace(room, depth={**room.depth, **deeper})
         graph = build_graph(room)
     return graph if graph.roots else first
 

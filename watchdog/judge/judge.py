@@ -8,14 +8,15 @@ from pardbg import __version__
 from pardbg.watchdog.correlators.all import CORRELATORS
 from pardbg.watchdog.correlators.cascade import find_consequences
 from pardbg.watchdog.correlators.situation import Situation
-from pardbg.watchdog.correlators.wording import name_group, stack_line
+from pardbg.watchdog.correlators.wording import name_group, name_ranks, stack_line
 from pardbg.watchdog.graph.axes import find_layout
 from pardbg.watchdog.graph.standing import Stance
-from pardbg.watchdog.judge.motion import moved_between_samples
+from pardbg.watchdog.judge.patience import impatience
 from pardbg.watchdog.judge.precedence import clear_of_blame, clear_victims, rank_findings
 from pardbg.watchdog.model.evidence import Absence, Stack
-from pardbg.watchdog.model.names import AbsenceReason, CollectorName, JobSource, Kind, Status
+from pardbg.watchdog.model.names import AbsenceReason, CollectorName, Confidence, JobSource, Kind, Status
 from pardbg.watchdog.model.report import Coverage, Finding, Job, Report, Software, Unknown
+from pardbg.watchdog.positions.rules import CauseRule
 from pardbg.watchdog.store.view import EvidenceView
 
 MAX_STACKS = 8  # lines of evidence for the ranks a finding names; the files have all
@@ -23,20 +24,30 @@ MAX_STACKS = 8  # lines of evidence for the ranks a finding names; the files hav
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What the evidence itself does not say: when the judging was done, and how long the whole took."""
+    """What the evidence itself does not say: when the judging was done, how long the whole took, and by which table of causes.
+
+    ``is_restarting``: the job's processes changed while they were looked at.
+    """
 
     decided_at: str
     took_s: float = 0.0
     source: JobSource = JobSource.FILES
+    sampled_at: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    rules: tuple[CauseRule, ...] | None = None
+    is_restarting: bool = False
 
 
 def judge(view: EvidenceView, circumstances: Circumstances) -> Report:
     """Decides. The same evidence gives the same report, in whatever order it was read."""
-    situation = Situation.of(view)
-    moved = moved_between_samples(view)
-    found = () if moved else tuple(finding for correlate in CORRELATORS for finding in correlate(situation))
-    findings, set_aside = rank_findings(found)
+    situation = Situation.of(view, circumstances.rules)
+    motion = situation.motion
+    is_quiet = bool(motion) or circumstances.is_restarting
+    found = () if is_quiet else tuple(finding for correlate in CORRELATORS for finding in correlate(situation))
+    findings, set_aside = rank_findings(_cap(view, finding) for finding in found)
+    early = impatience(situation, findings[0]) if findings else ""
+    if early:
+        findings, set_aside = (), ()
     blamed = frozenset(subject.rank for finding in findings for subject in finding.culprits if subject.rank is not None)
     findings = tuple(clear_victims(_with_stacks(situation, finding), blamed) for finding in findings)
     verdict = findings[0] if findings else None
@@ -44,10 +55,18 @@ def judge(view: EvidenceView, circumstances: Circumstances) -> Report:
     if verdict is not None:
         set_aside += find_consequences(situation, verdict, blamed)
     unknowns = (*_unknowns(view), *_unsaid(situation, verdict))
-    status, note = _status(situation, verdict, moved=moved)
+    status, note = (Status.UNDETERMINED, early) if early else _status(situation, verdict, motion)
+    if circumstances.is_restarting:
+        status, note = Status.UNDETERMINED, "restarting: its processes changed while they were looked at, twice"
     return Report(
         pardbg_version=__version__,
-        job=Job(id=view.job.job, source=circumstances.source, world_size=view.world_size),
+        job=Job(
+            id=view.job.job,
+            source=circumstances.source,
+            world=view.job.world,
+            world_size=view.world_size,
+            attempt=view.job.attempt,
+        ),
         status=status,
         verdict=verdict,
         findings=findings,
@@ -57,7 +76,7 @@ def judge(view: EvidenceView, circumstances: Circumstances) -> Report:
         layout=find_layout(situation.groups),
         software=_software(view),
         decided_at=circumstances.decided_at,
-        sampled_at=(view.job.sampled_at,) if view.job.sampled_at else (),
+        sampled_at=circumstances.sampled_at or ((view.job.sampled_at,) if view.job.sampled_at else ()),
         took_s=circumstances.took_s,
         notes=(*circumstances.notes, *((note,) if note else ())),
     )
@@ -72,15 +91,24 @@ def _with_stacks(situation: Situation, finding: Finding) -> Finding:
     return replace(finding, evidence=(*finding.evidence, *lines))
 
 
-def _status(situation: Situation, verdict: Finding | None, *, moved: bool) -> tuple[Status, str]:
+def _cap(view: EvidenceView, finding: Finding) -> Finding:
+    """Where recorders are off, nothing tells in which operation by number the others wait: nothing is beyond doubt."""
+    reasons = {item.observation.reason for item in view.absences if isinstance(item.observation, Absence)}
+    is_off = AbsenceReason.SWITCHED_OFF in reasons
+    if finding.confidence is Confidence.ESTABLISHED and is_off and not view.recordings:
+        return replace(finding, confidence=Confidence.SUPPORTED)
+    return finding
+
+
+def _status(situation: Situation, verdict: Finding | None, motion: str) -> tuple[Status, str]:
     view = situation.view
     ended = view.ended_ranks
     if verdict is not None:
         is_over = bool(ended) and len(ended) == len(situation.standings)
         failed = is_over and verdict.kind is not Kind.INSUFFICIENT_EVIDENCE
-        return (Status.FAILED if failed else Status.HUNG), ""
-    if moved:
-        return Status.HEALTHY, "operations were completed between the samples: the job moves"
+        return (Status.FAILED if failed else Status.SLOW if verdict.kind is Kind.SLOW_PHASE else Status.HUNG), ""
+    if motion:
+        return Status.HEALTHY, f"{motion}: the job moves"
     if situation.waiting_ranks:
         return Status.UNDETERMINED, "ranks wait, and nothing that was seen says for whom"
     if ended and len(ended) == len(situation.standings):
@@ -88,12 +116,16 @@ def _status(situation: Situation, verdict: Finding | None, *, moved: bool) -> tu
             return Status.FAILED, "every process has ended, not all with exit code 0, and nothing that was seen says why"
         return Status.HEALTHY, "every process has ended with exit code 0"
     doubt = _doubt(situation)
-    return (Status.UNDETERMINED, doubt) if doubt else (Status.HEALTHY, "nothing was outstanding on any rank when it was dumped")
+    well = "no rank waits for another" if view.looks else "nothing was outstanding on any rank when it was dumped"
+    return (Status.UNDETERMINED, doubt) if doubt else (Status.HEALTHY, well)
 
 
 def _doubt(situation: Situation) -> str:
     """Why nobody waiting does not mean that all is well; empty if it does."""
     view = situation.view
+    unseen = [rank for rank in situation.standings if not situation.is_seen(rank)]
+    if view.looks:
+        return f"nobody waits as far as was seen; {name_ranks(unseen)} could not be looked into" if unseen else ""
     if not view.recordings:
         return "the flight recorder of no rank could be read"
     if len(view.recordings) != view.world_size or any(recording.damage for recording in view.recordings.values()):

@@ -19,6 +19,7 @@ ORDER = (
     Kind.P2P_UNMATCHED,
     Kind.COMM_STUCK,
     Kind.MULTI_COMM_DEADLOCK,
+    Kind.SLOW_PHASE,
     Kind.INSUFFICIENT_EVIDENCE,
 )
 """When several kinds fit, the first is the verdict (contract). An initialisation that is stuck is a missing participant."""
@@ -48,8 +49,8 @@ def follows(finding: Finding, cause: Finding) -> bool:
         return cause.kind is not Kind.INSUFFICIENT_EVIDENCE
     if finding.kind is Kind.GROUP_MISMATCH:
         return cause.kind is Kind.GROUP_MISMATCH and cause is not finding and _named(finding) == _named(cause)
-    if finding.kind is Kind.DEAD_RANK:
-        return cause.kind is Kind.DESYNC and _died_of(finding, cause)
+    if Kind.DEAD_RANK in {finding.kind, cause.kind}:
+        return _follows_death(finding) if cause.kind is Kind.DEAD_RANK else _died_of(finding, cause)
     if cause.kind is Kind.DESYNC and finding.kind in CIRCLES:
         return _is_caught(finding, cause) or (_same_group(finding, cause) and _is_earlier(cause, finding))
     if cause.kind in DIVERGENCES:
@@ -57,6 +58,11 @@ def follows(finding: Finding, cause: Finding) -> bool:
             _same_group(finding, cause) or _names_same(finding, cause)
         )
     return False
+
+
+def _follows_death(finding: Finding) -> bool:
+    """What the living do after a death is its consequence: they wait, retry, clean up."""
+    return finding.kind in {Kind.MISSING_PARTICIPANT, Kind.SLOW_PHASE}
 
 
 def clear_of_blame(finding: Finding, blamed: frozenset[int]) -> Finding:
@@ -78,6 +84,8 @@ def _is_caught(circle: Finding, desync: Finding) -> bool:
 
 def _died_of(death: Finding, desync: Finding) -> bool:
     """A mismatch makes gloo abort the process that notices it: that death is a consequence."""
+    if desync.kind is not Kind.DESYNC:
+        return False
     aborted = all("SIGABRT" in subject.why for subject in death.culprits)
     return death.cause is Cause.SIGNAL and aborted and _names_same(death, desync)
 

@@ -7,7 +7,7 @@ from pardbg.watchdog.model.recording import Frame, Recording
 
 
 class Handler(Noun, frozen=True, kw_only=True):
-    """An ``except`` or ``finally`` clause around a line, and the first and last line of the ``try`` body it belongs to."""
+    """An ``except ValueError`` or ``finally`` around a line, and the first and last line of the ``try`` body it belongs to."""
 
     clause: str
     body: tuple[int, int]

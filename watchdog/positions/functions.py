@@ -27,4 +27,4 @@ def communicating_functions(view: EvidenceView, waiting: Iterable[Position]) -> 
         waiting: the positions of ranks that have an operation outstanding.
     """
     recorded = {identify(frame) for recording in view.recordings.values() for site in recording.sites for frame in site}
-    return frozenset(recorded | {identify(position.frame) for position in waiting})
+    return frozenset(recorded | {identify(position.frame) for position in waiting if position.frame is not None})

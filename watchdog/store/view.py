@@ -1,8 +1,9 @@
 """The evidence of one job as correlators see it: by rank, newest sample first, with every absence kept."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from pardbg.watchdog.model.evidence import (
     Absence,
@@ -10,17 +11,21 @@ from pardbg.watchdog.model.evidence import (
     FlightRecording,
     JobDescription,
     LogTraceback,
+    Observation,
     RankDescription,
     Stack,
 )
 from pardbg.watchdog.model.members import MAX_WORLD_SIZE
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName
+from pardbg.watchdog.model.process import ProcessSample
 from pardbg.watchdog.model.recording import Recording
 from pardbg.watchdog.model.report import EvidenceLine
 
 WORLD_DESC = "default_pg"
 MAX_LOST_NAMED = 4096  # ranks without a dump that are named one by one
 ENDED_STATES = frozenset({"gone", "X", "Z"})
+
+_Sampled = TypeVar("_Sampled", Stack, ProcessSample)
 
 
 @dataclass(frozen=True)
@@ -69,12 +74,42 @@ class EvidenceView:
 
     @cached_property
     def stacks(self) -> dict[int, tuple[Stack, ...]]:
-        """The stacks of each rank, oldest sample first."""
-        by_rank: dict[int, dict[int, Stack]] = {}
+        """The Python stacks of each rank, oldest sample first."""
+        return {rank: tuple(found.values()) for rank, found in self._by_sample(_own_python_stack).items()}
+
+    @cached_property
+    def looks(self) -> dict[int, tuple[ProcessSample, ...]]:
+        """What `/proc` said of each rank's process, oldest sample first."""
+        return {rank: tuple(found.values()) for rank, found in self._by_sample(_process_sample).items()}
+
+    @cached_property
+    def native_stacks(self) -> dict[int, Stack]:
+        """The newest stack with native frames of each rank that was asked for one."""
+        return {rank: list(found.values())[-1] for rank, found in self._by_sample(_native_stack).items()}
+
+    @cached_property
+    def child_stacks(self) -> dict[int, tuple[Stack, ...]]:
+        """The newest stacks of each rank's children."""
+        by_rank: dict[int, dict[str, Stack]] = {}
         for item in self.evidence:
-            if isinstance(item.observation, Stack) and item.rank is not None:
-                by_rank.setdefault(item.rank, {})[item.observation.sample] = item.observation
-        return {rank: tuple(by_rank[rank][sample] for sample in sorted(by_rank[rank])) for rank in by_rank}
+            if isinstance(item.observation, Stack) and item.rank is not None and item.observation.child:
+                by_rank.setdefault(item.rank, {})[item.observation.child] = item.observation
+        return {rank: tuple(found.values()) for rank, found in by_rank.items()}
+
+    def moments(self, rank: int) -> tuple[tuple[Stack | None, ProcessSample | None], ...]:
+        """Stack and process of a rank, sample by sample, oldest first; either may be missing."""
+        stacks = {stack.sample: stack for stack in self.stacks.get(rank, ())}
+        looks = {look.sample: look for look in self.looks.get(rank, ())}
+        return tuple((stacks.get(sample), looks.get(sample)) for sample in sorted({*stacks, *looks}))
+
+    def _by_sample(self, choose: Callable[[Observation], _Sampled | None]) -> dict[int, dict[int, _Sampled]]:
+        """The chosen observations by rank and sample, both ascending; of one sample the last in the canonical order."""
+        by_rank: dict[int, dict[int, _Sampled]] = {}
+        for item in self.evidence:
+            chosen = choose(item.observation)
+            if chosen is not None and item.rank is not None:
+                by_rank.setdefault(item.rank, {})[chosen.sample] = chosen
+        return {rank: dict(sorted(found.items())) for rank, found in sorted(by_rank.items())}
 
     @cached_property
     def tracebacks(self) -> dict[int, LogTraceback]:
@@ -170,6 +205,18 @@ class EvidenceView:
     @cached_property
     def _job_origin(self) -> str:
         return next((item.origin for item in self.evidence if isinstance(item.observation, JobDescription)), "")
+
+
+def _own_python_stack(seen: Observation) -> Stack | None:
+    return seen if isinstance(seen, Stack) and not seen.child and not seen.is_native else None
+
+
+def _native_stack(seen: Observation) -> Stack | None:
+    return seen if isinstance(seen, Stack) and not seen.child and seen.is_native else None
+
+
+def _process_sample(seen: Observation) -> ProcessSample | None:
+    return seen if isinstance(seen, ProcessSample) else None
 
 
 def _why_silent(recording: Recording) -> tuple[AbsenceReason, str]:

@@ -1,0 +1,64 @@
+"""One rank, all ways to its recorder in turn: the worker server, the NCCL pipe, a dump file; else why there is none."""
+
+from pardbg.collectors.live.recorders.asking import ask_server
+from pardbg.collectors.live.recorders.dump_file import read_newest_dump
+from pardbg.collectors.live.recorders.nccl_pipe import ask_through_pipe
+from pardbg.collectors.live.recorders.outcome import Obtained, Outcome, Refusal
+from pardbg.collectors.live.recorders.owner import STOPPED_STATES, living, memory_map
+from pardbg.collectors.live.recorders.request import Target
+from pardbg.collectors.live.recorders.serial_parser import SerialParser
+from pardbg.collectors.live.recorders.switched_off import REMEDY, is_off_by_default, is_off_by_environment, read_version
+from pardbg.watchdog.model.names import AbsenceReason
+
+_NO_WAY = "its recorder may be on, but nothing gives access to it: no worker server, no dump pipe, no dump file"
+_TELLING = (AbsenceReason.DENIED, AbsenceReason.TIMED_OUT, AbsenceReason.EMPTY, AbsenceReason.UNREADABLE)
+
+
+def reach(target: Target, parser: SerialParser, began_ns: int, until_s: float) -> Outcome:
+    """The rank's recording by the first way that gives one.
+
+    Args:
+        target: the rank.
+        parser: reads what is found.
+        began_ns: when the sample began, epoch ns.
+        until_s: when to give up, on the monotonic clock.
+    """
+    origin = f"/proc/{target.pid}"
+    process = living(target)
+    if process is None:
+        return Refusal(reason=AbsenceReason.GONE, detail="its process has ended", origin=origin)
+    if is_off_by_environment(target.environment):
+        return Refusal(reason=AbsenceReason.SWITCHED_OFF, detail=f"its environment sets the size 0: {REMEDY}", origin=origin)
+    refusals: list[Refusal] = []
+    if process.state in STOPPED_STATES:
+        detail = f"its process is stopped (state {process.state}) and can answer nothing"
+        refusals.append(Refusal(reason=AbsenceReason.UNREACHABLE, detail=detail, origin=origin))
+    else:
+        outcome = ask_server(target, parser, until_s)
+        if outcome is None or (isinstance(outcome, Refusal) and outcome.reason is not AbsenceReason.TIMED_OUT):
+            refusals += [outcome] if outcome else []
+            outcome = ask_through_pipe(target, parser, began_ns, until_s) if target.is_at_home else None
+        if isinstance(outcome, Obtained):
+            return outcome
+        refusals += [outcome] if outcome else []
+    outcome = read_newest_dump(target, parser, until_s) if target.is_at_home else None
+    if isinstance(outcome, Obtained):
+        return outcome
+    return _explain(target, [*refusals, *([outcome] if outcome else [])], origin)
+
+
+def _explain(target: Target, refusals: list[Refusal], origin: str) -> Refusal:
+    """One absence for all that was tried; the most telling reason stands in front."""
+    if not refusals or all(refusal.reason is AbsenceReason.UNREACHABLE for refusal in refusals):
+        version = read_version(memory_map(target)) if target.is_at_home else None
+        if version is not None and is_off_by_default(target.environment, version):
+            detail = f"torch {version[0]}.{version[1]} records nothing unless it is told to: {REMEDY}"
+            return Refusal(reason=AbsenceReason.SWITCHED_OFF, detail=detail, origin=origin)
+    if not target.is_at_home:
+        detail = "its files lie in another mount namespace: run pardbg in its container"
+        refusals = [*refusals, Refusal(reason=AbsenceReason.UNREACHABLE, detail=detail, origin=origin)]
+    if not refusals:
+        return Refusal(reason=AbsenceReason.UNREACHABLE, detail=_NO_WAY, origin=origin)
+    first = min(refusals, key=lambda refusal: _TELLING.index(refusal.reason) if refusal.reason in _TELLING else len(_TELLING))
+    others = [refusal.detail for refusal in refusals if refusal is not first]
+    return Refusal(reason=first.reason, detail="; ".join(dict.fromkeys([first.detail, *others])), origin=first.origin or origin)

@@ -1,0 +1,138 @@
+"""Source lines of training code beside the frames of a live job's stacks.
+
+Cost: each file is read once, by at most four child processes of about 80 ms and 20 MB; they may be abandoned, since a job's
+sources can lie on a dead mount. Nothing touches the job's processes. Deadline: `WITHIN_S` for all files. Leaves nothing behind.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from pardbg.collectors.live.moment import now_rfc3339
+from pardbg.collectors.live.start_time import CLOCK_SLACK_NS, started_ns
+from pardbg.collectors.reading import Reader, Task
+from pardbg.collectors.reading_job import SourceRead, SourceRequest
+from pardbg.collectors.reading_protocol import FileRead, Reply
+from pardbg.watchdog.model.evidence import Absence, Evidence, SourceContext, Stack, StackFrame
+from pardbg.watchdog.model.names import AbsenceReason, CollectorName
+from pardbg.watchdog.model.world import RankProcess
+
+WITHIN_S = 3.0
+MOST_FILES = 64
+_MOST_NAMED = 3
+_MOST_LINES = 2**31
+# As watchdog/positions sees it. Native frames have sources too, which are not Python's.
+_LIBRARY = re.compile(r"/(?:site-packages|dist-packages|lib/python3[.\d]*)/")
+_SOURCE = re.compile(r"/(?:[^\0]*/)?[^/\0]+\.py$|/(?:[^\0]*/)?[^./\0]+$")
+
+
+def annotate_stacks(
+    evidence: Sequence[Evidence],
+    ranks: Sequence[RankProcess],
+    *,
+    within_s: float = WITHIN_S,
+    command: Sequence[str] | None = None,
+) -> list[Evidence]:
+    """Gives the main thread's frames of training code their `SourceContext`.
+
+    A frame stays without one if its file could not be read (one `Absence` for each reason names the files), has changed since
+    its process started, or has no statement at that line. Ranks of another mount namespace are left alone: their paths are not
+    ours.
+
+    Args:
+        evidence: anything; only the stacks of ranks themselves are looked at, not those of their children.
+        ranks: whose stacks they are.
+        within_s: how long all of it may take, seconds.
+        command: what a child of the reader runs.
+
+    Returns:
+        The evidence in its order, and then the absences.
+    """
+    home = {rank.rank: rank for rank in ranks if rank.is_at_home}
+    wanted: dict[str, set[int]] = {}
+    for item in evidence:
+        if item.rank in home:
+            for frame in _training_frames(item):
+                wanted.setdefault(frame.filename, set()).add(frame.line)
+    kept = dict(list(wanted.items())[:MOST_FILES])
+    replies = _read(kept, within_s, command)
+    sources = {path: reply for path, reply in replies.items() if isinstance(reply, SourceRead)}
+    newest_ns = {rank: started_ns(process) + CLOCK_SLACK_NS for rank, process in home.items()}
+    annotated = [_annotate(item, sources, newest_ns) for item in evidence]
+    troubles = [*_unread(replies), *_left_out(len(wanted)), *_elsewhere(evidence, ranks)]
+    host = ranks[0].host if ranks else None
+    return annotated + [replace(trouble, host=host, observed_at=now_rfc3339()) for trouble in troubles]
+
+
+def _training_frames(item: Evidence) -> Iterator[StackFrame]:
+    stack = item.observation
+    if isinstance(stack, Stack) and not stack.child and stack.main_thread is not None:
+        for frame in stack.main_thread.frames:
+            if 0 < frame.line < _MOST_LINES and _SOURCE.match(frame.filename) and not _LIBRARY.search(frame.filename):
+                yield frame
+
+
+def _read(wanted: Mapping[str, set[int]], within_s: float, command: Sequence[str] | None) -> dict[str, Reply]:
+    tasks = [
+        Task(request=SourceRequest(path=path.encode(errors="replace"), lines=tuple(sorted(lines))), path=path)
+        for path, lines in wanted.items()
+    ]
+    with Reader(deadline_s=within_s / 2, command=command) as reader:
+        return reader.ask(tasks, within_s=within_s)
+
+
+def _annotate(item: Evidence, sources: Mapping[str, SourceRead], newest_ns: Mapping[int, int]) -> Evidence:
+    stack = item.observation
+    if item.rank is None or item.rank not in newest_ns or not isinstance(stack, Stack):
+        return item
+    contexts: dict[tuple[str, int], SourceContext] = {
+        (frame.filename, frame.line): source.contexts[frame.line]
+        for frame in _training_frames(item)
+        if (source := sources.get(frame.filename))
+        and source.changed_ns <= newest_ns[item.rank]
+        and frame.line in source.contexts
+    }
+    if not contexts:
+        return item
+    main = stack.main_thread
+    threads = tuple(
+        replace(thread, frames=tuple(_with_source(frame, contexts) for frame in thread.frames)) if thread is main else thread
+        for thread in stack.threads
+    )
+    return replace(item, observation=replace(stack, threads=threads))
+
+
+def _with_source(frame: StackFrame, contexts: Mapping[tuple[str, int], SourceContext]) -> StackFrame:
+    context = contexts.get((frame.filename, frame.line))
+    return frame if context is None else replace(frame, source=context)
+
+
+def _unread(replies: Mapping[str, Reply]) -> Iterator[Evidence]:
+    by_reason: dict[AbsenceReason, list[tuple[str, str]]] = {}
+    for path, reply in replies.items():
+        if isinstance(reply, FileRead) and reply.problem is not None:
+            by_reason.setdefault(reply.problem.reason, []).append((path, reply.problem.detail))
+    for reason, files in by_reason.items():
+        named = "; ".join(f"{path}: {detail}" for path, detail in files[:_MOST_NAMED])
+        more = f"; and {len(files) - _MOST_NAMED} more files" if len(files) > _MOST_NAMED else ""
+        yield _absent(reason, f"source not read: {named}{more}", files[0][0])
+
+
+def _left_out(count: int) -> Iterator[Evidence]:
+    if count > MOST_FILES:
+        yield _absent(AbsenceReason.SKIPPED, f"{count - MOST_FILES} source files: only {MOST_FILES} are read", "")
+
+
+def _elsewhere(evidence: Iterable[Evidence], ranks: Iterable[RankProcess]) -> Iterator[Evidence]:
+    away = {rank.rank for rank in ranks if not rank.is_at_home}
+    found = sorted({item.rank for item in evidence if item.rank in away and any(_training_frames(item))} - {None})
+    if found:
+        detail = f"{len(found)} ranks (the first is {found[0]}) are in another mount namespace: their source files are not read"
+        yield _absent(AbsenceReason.SKIPPED, detail, "")
+
+
+def _absent(reason: AbsenceReason, detail: str, origin: str) -> Evidence:
+    """Of no rank: the stacks themselves were seen."""
+    absence = Absence(reason=reason, detail=detail)
+    return Evidence(source=CollectorName.STACKS, rank=None, observation=absence, origin=origin)

@@ -1,0 +1,71 @@
+"""What the reader asks its children of the files of a live job, and what they answer: facts, never the texts."""
+
+from pardbg.collectors.parsing.rank_log import RankTraceback
+from pardbg.watchdog.model.base import Noun
+from pardbg.watchdog.model.evidence import SourceContext, Stack
+
+
+class SourceRequest(Noun, frozen=True, kw_only=True, tag="read-source"):
+    """Read a source file and say what surrounds these lines."""
+
+    path: bytes
+    lines: tuple[int, ...]
+
+
+class SourceRead(Noun, frozen=True, kw_only=True, tag="source"):
+    """The answer: by line, without those that hold no statement; and when the file last changed, epoch ns."""
+
+    contexts: dict[int, SourceContext]
+    changed_ns: int
+
+
+class OutputsRequest(Noun, frozen=True, kw_only=True, tag="list-outputs"):
+    """Say which regular files a process writes its output to: standard output and error, or, ``is_wide``, further text files.
+
+    ``started_ticks`` tells the process from a later one of the same number.
+    """
+
+    pid: int
+    started_ticks: int
+    is_wide: bool = False
+
+
+class OutputFile(Noun, frozen=True, kw_only=True):
+    """One such file. ``path`` is for people, ``is_launchers`` says that the parent process writes into it too."""
+
+    descriptor: int
+    device: int
+    inode: int
+    path: str
+    is_launchers: bool = False
+
+
+class OutputsListed(Noun, frozen=True, kw_only=True, tag="outputs"):
+    """The answer: each file once."""
+
+    files: tuple[OutputFile, ...]
+
+
+class OutputRequest(Noun, frozen=True, kw_only=True, tag="read-output"):
+    """Read the end of what is behind a descriptor of a process. ``live_pids`` are all ranks that write there."""
+
+    pid: int
+    started_ticks: int
+    descriptor: int
+    live_pids: tuple[int, ...] = ()
+
+
+class OutputRead(Noun, frozen=True, kw_only=True, tag="output"):
+    """The answer: tracebacks of the present attempt, and the stacks that faulthandler wrote at the end, if it did.
+
+    ``signed_by`` are the ranks that sign lines of it.
+    """
+
+    tracebacks: tuple[RankTraceback, ...]
+    signed_by: frozenset[int]
+    stack: Stack | None
+    mtime_ns: int
+
+
+JobRequest = SourceRequest | OutputsRequest | OutputRequest
+JobReply = SourceRead | OutputsListed | OutputRead

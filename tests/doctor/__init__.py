@@ -1,0 +1,1 @@
+"""`pardbg doctor`: its checks, its text, the command itself."""

@@ -1,0 +1,97 @@
+"""`pardbg scan`: who is to blame in a job that runs now."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pardbg.watchdog.commands.output_options import Destinations, output_options
+from pardbg.watchdog.commands.progress import show_progress
+from pardbg.watchdog.errors import InputError
+from pardbg.watchdog.positions.rules import CauseRule, cause_rules, parse_rules
+
+SHORTEST_S, LONGEST_S = 0.1, 3600.0
+
+
+def _read_causes(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> tuple[CauseRule, ...] | None:
+    """The user's rules before the shipped ones."""
+    if path is None:
+        return None
+    try:
+        return (*parse_rules(path.read_bytes()), *cause_rules())
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}", remedy="name a file with a table of causes") from error
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  pardbg scan --job demo
+  pardbg scan --local --html report.html
+  pardbg scan --pid 4711 --json | jq .verdict.claim
+  pardbg scan --job 1234 --save /shared/hang-1234
+"""
+)
+@click.option(
+    "--job", metavar="ID", help="The job: a run id, a Slurm job, ...; torchrun:ID, slurm:ID, k8s:ID, run:ID say which."
+)
+@click.option(
+    "--pid", "pids", type=click.IntRange(min=1), multiple=True, metavar="PID", help="A process of the job; repeatable."
+)
+@click.option("--local", "is_local", is_flag=True, help="The only job of this machine.")
+@click.option("--world", "world_size", type=click.IntRange(min=1), metavar="N", help="Only a job of N ranks.")
+@click.option(
+    "--via", type=click.Choice(["auto", "local"]), default="auto", show_default=True, help="How to reach the job's processes."
+)
+@click.option(
+    "--attach",
+    type=click.Choice(["auto", "never"]),
+    default="auto",
+    show_default=True,
+    help="Whether code may be run in a rank. This version never does.",
+)
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(SHORTEST_S, LONGEST_S),
+    default=60.0,
+    show_default=True,
+    metavar="S",
+    help="Stop after so many seconds and say what is known.",
+)
+@click.option(
+    "--interval",
+    "interval_s",
+    type=click.FloatRange(SHORTEST_S, LONGEST_S),
+    metavar="S",
+    help="Seconds between the two samples; adapted to the job if not given (2 to 30).",
+)
+@click.option(
+    "--causes",
+    "rules",
+    type=click.Path(path_type=Path),
+    callback=_read_causes,
+    envvar="PARDBG_CAUSES",
+    metavar="FILE",
+    help="Your own table of causes, tried before the shipped one.",
+)
+@click.option("--save", "folder", type=click.Path(path_type=Path), metavar="DIR", help="Keep the evidence for `analyze`.")
+@output_options
+@click.pass_context
+def scan(context: click.Context, /, destinations: Destinations, **options: Any) -> None:
+    """Say which rank of a running job is to blame, what it does, at which line, since when, and who waits.
+
+    Nothing need be prepared. Exactly one of --job, --pid and --local says which job. The job's processes are read, not stopped
+    (two of them for some 50 ms where nothing else explains). Two samples are taken; a job that waits for less than five seconds
+    is given the time to move. Exit code: 0 healthy, 3 a fault was found, 4 undetermined.
+    """
+    from pardbg.watchdog.commands.scanning import Request, run_scan  # noqa: PLC0415 - `--help` does not wait for it
+
+    request = Request(**options)
+    with show_progress(sys.stderr) as progress:
+        scanned = run_scan(request, progress)
+    code = destinations.publish(scanned.report)
+    if scanned.is_interrupted:
+        raise click.Abort
+    context.exit(code)

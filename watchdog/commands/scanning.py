@@ -1,0 +1,47 @@
+"""From the options of `pardbg scan` to a report."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pardbg.collectors.jobs.find import find_world
+from pardbg.collectors.jobs.query import JobQuery
+from pardbg.watchdog.errors import InputError
+from pardbg.watchdog.positions.rules import CauseRule
+from pardbg.watchdog.scan.sampling import Progress
+from pardbg.watchdog.scan.saving import make_folder, save_evidence
+from pardbg.watchdog.scan.scan import Scanned, Settings, scan
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options, as the command line names them."""
+
+    job: str | None = None
+    pids: tuple[int, ...] = ()
+    is_local: bool = False
+    world_size: int | None = None
+    via: str = "auto"
+    attach: str = "auto"
+    timeout_s: float = 60.0
+    interval_s: float | None = None
+    rules: tuple[CauseRule, ...] | None = None
+    folder: Path | None = None
+
+
+def run_scan(request: Request, progress: Progress) -> Scanned:
+    """Scans, and keeps the evidence where that was asked for.
+
+    Raises:
+        InputError: if the options name no job, several, or a folder that cannot be used.
+    """
+    named = [request.job is not None, bool(request.pids), request.is_local]
+    if sum(named) != 1:
+        raise InputError("say which job: exactly one of --job ID, --pid PID and --local", remedy="pardbg scan --local")
+    if request.folder is not None:
+        make_folder(request.folder)
+    query = JobQuery(job=request.job, pids=request.pids, world_size=request.world_size)
+    settings = Settings(timeout_s=request.timeout_s, interval_s=request.interval_s, rules=request.rules)
+    scanned = scan(lambda: find_world(query), settings, progress)
+    if request.folder is not None:
+        save_evidence(scanned, request.folder)
+    return scanned

@@ -1,0 +1,1 @@
+"""What on this machine would keep pardbg from seeing: a table of small pure checks, and their text."""

@@ -1,0 +1,84 @@
+"""Has a living rank left what the others are still in: the training loop, or by an exception the whole of it?
+
+The stacks of waiting ranks say where training happens. The innermost function that a rank shares with them is where its way
+parted from theirs; what the source says of the two lines there decides. Without sources the rank's own recorded call sites
+have to do: it has left when its stack no longer holds the function from which it issued its last collectives.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from enum import Enum, auto
+
+from pardbg.watchdog.model.evidence import StackFrame
+from pardbg.watchdog.model.recording import Frame, Recording
+from pardbg.watchdog.positions.communication import bare_name, is_library, is_own
+
+RECENT_OPERATIONS = 64
+MAX_WITNESSES = 8
+
+
+class Departure(Enum):
+    """How a rank has left."""
+
+    LEFT_LOOP = auto()  # it went on behind the loop
+    EXCEPT = auto()  # it is in an `except` clause of the `try` the others are still in
+    FINALLY = auto()  # in a `finally` clause of it
+
+
+def find_departure(frames: Sequence[StackFrame], witnesses: Iterable[Sequence[StackFrame]]) -> Departure | None:
+    """How a rank has left the loop the witnesses are in, if most of those that can tell agree on it.
+
+    Args:
+        frames: its main thread, innermost first.
+        witnesses: the main threads of ranks that wait in communication.
+    """
+    answers = [_compare(frames, witness) for _, witness in zip(range(MAX_WITNESSES), witnesses, strict=False)]
+    if not answers:
+        return None
+    answer, count = Counter(answers).most_common(1)[0]
+    return answer if count * 2 > len(answers) else None
+
+
+def left_recorded_loop(frames: Sequence[StackFrame], recording: Recording) -> bool:
+    """Whether the stack no longer holds the function from which the rank issued its last collectives (contract, rule 8).
+
+    Only places that issued more than one of them count: what happens once is no loop.
+    """
+    recent = Counter(operation.site for operation in recording.operations[-RECENT_OPERATIONS:] if not operation.is_p2p)
+    sites = [_own_functions(recording.sites[site]) for site, count in recent.items() if site >= 0 and count > 1]
+    if not sites or not all(sites):
+        return False
+    shared = [functions[0] for functions in zip(*sites, strict=False) if len(set(functions)) == 1]
+    return bool(shared) and shared[-1] not in {_function(frame) for frame in frames}
+
+
+def _compare(frames: Sequence[StackFrame], witness: Sequence[StackFrame]) -> Departure | None:
+    here, there = _own_outermost_first(frames), _own_outermost_first(witness)
+    shared = 0
+    while shared < min(len(here), len(there)) and _function(here[shared]) == _function(there[shared]):
+        shared += 1
+    for mine, other in zip(here[:shared], there[:shared], strict=True):
+        for handler in mine.source.handlers if mine.source is not None else ():
+            if handler.body[0] <= other.line <= handler.body[1]:
+                return Departure.EXCEPT if handler.clause.startswith("except") else Departure.FINALLY
+    if not shared:
+        return None
+    mine, other = here[shared - 1], there[shared - 1]
+    if mine.source is None or other.source is None or mine.line <= other.line:
+        return None
+    if other.source.loops:
+        return Departure.LEFT_LOOP if mine.line > other.source.loops[0][1] else None
+    is_looping = any(frame.source is not None and frame.source.loops for frame in there[shared:])
+    return Departure.LEFT_LOOP if is_looping else None
+
+
+def _own_outermost_first(frames: Sequence[StackFrame]) -> list[StackFrame]:
+    return [frame for frame in reversed(frames) if is_own(frame)]
+
+
+def _own_functions(site: Sequence[Frame]) -> list[tuple[str, str]]:
+    return [_function(frame) for frame in reversed(site) if not is_library(frame)]
+
+
+def _function(frame: Frame) -> tuple[str, str]:
+    return frame.filename, bare_name(frame)

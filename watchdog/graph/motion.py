@@ -1,0 +1,87 @@
+"""Does anything move? What counts as a sign of life, and what does not.
+
+"Hung" needs two samples. Between them a job lives if a rank has finished an operation, if a waiting rank waits elsewhere than
+before, or if the main thread of a waiting rank has been awake (a wait in gloo sleeps through; on a device the host thread may
+wake to poll, so there it says nothing). Processor time is no sign of life: an endless loop burns as much as a healthy step.
+The rank that the others wait for lives if it or its children read or write, or if its compilers work.
+"""
+
+from itertools import pairwise
+
+from pardbg.watchdog.graph.standing import Stance, Standing
+from pardbg.watchdog.model.names import Cause
+from pardbg.watchdog.model.process import ProcessSample
+from pardbg.watchdog.model.recording import Recording
+from pardbg.watchdog.positions.position import Place
+from pardbg.watchdog.store.view import EvidenceView
+
+LEAST_BYTES = 64 * 1024
+LEAST_CHILD_CPU_S = 0.2
+WAITING = frozenset({Place.COLLECTIVE, Place.P2P, Place.DEVICE, Place.FOREIGN})
+
+
+def job_motion(view: EvidenceView, standings: dict[int, Standing]) -> str:
+    """What shows that the job moves, in words; empty if nothing does or there is only one sample."""
+    if any(_finished(before, after) for samples in view.samples.values() for before, after in pairwise(samples)):
+        return "operations were completed between the samples"
+    for rank, standing in standings.items():
+        places = {position.place for position in standing.positions}
+        if len(standing.positions) < 2 or not (WAITING & places or standing.stance is Stance.UNSEEN):
+            continue
+        if _main_frames(view, rank, 0) != _main_frames(view, rank, -1):
+            return f"rank {rank} is elsewhere than before"
+        before, after = view.looks.get(rank, (None,))[0], view.looks.get(rank, (None,))[-1]
+        if before is None or after is None or before.uses_device:
+            continue
+        if (after.voluntary_switches or 0) > (before.voluntary_switches or 0):
+            return f"rank {rank} was awake between the samples"
+    return ""
+
+
+def host_motion(view: EvidenceView, rank: int, cause: Cause | None) -> str:
+    """What shows that a rank on the host gets on with it, in words; empty if nothing does or there is only one look."""
+    looks = view.looks.get(rank, ())
+    if len(looks) < 2:
+        return ""
+    before, after = looks[0], looks[-1]
+    if before.moved_bytes is not None and after.moved_bytes is not None:
+        moved = after.moved_bytes - before.moved_bytes
+        if moved >= LEAST_BYTES:
+            return f"it has read or written {_megabytes(moved)} between the samples"
+    if cause is Cause.COMPILE and _children_cpu_s(after) - _children_cpu_s(before) >= LEAST_CHILD_CPU_S:
+        return "its compilers are at work"
+    return ""
+
+
+def oldest_wait_s(view: EvidenceView, standings: dict[int, Standing]) -> float | None:
+    """For how long the longest waiting main thread has not run, seconds; None if no process tells."""
+    still = [
+        looks[-1].still_s
+        for rank, looks in view.looks.items()
+        if looks[-1].still_s is not None and _waits(standings.get(rank)) and not looks[-1].uses_device
+    ]
+    return max(still, default=None)
+
+
+def _waits(standing: Standing | None) -> bool:
+    return standing is not None and standing.position is not None and standing.position.place in WAITING
+
+
+def _main_frames(view: EvidenceView, rank: int, sample: int) -> tuple[tuple[str, str, int], ...]:
+    stacks = view.stacks.get(rank, ())
+    thread = stacks[sample].main_thread if stacks else None
+    return tuple((frame.filename, frame.name, frame.line) for frame in thread.frames) if thread else ()
+
+
+def _children_cpu_s(look: ProcessSample) -> float:
+    return sum(child.cpu_s or 0.0 for child in look.children)
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:.1f} MB"
+
+
+def _finished(before: Recording, after: Recording) -> bool:
+    """Whether something outstanding before is finished after; overwritten or filtered out counts as finished."""
+    still_open = {operation.record_id for operation in after.operations if not operation.is_done}
+    return any(not operation.is_done and operation.record_id not in still_open for operation in before.operations)

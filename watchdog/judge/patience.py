@@ -1,0 +1,48 @@
+"""Is a wait old enough to be called a hang? Ranks wait for each other all the time; a young wait is nothing yet."""
+
+from itertools import pairwise
+
+from pardbg.watchdog.correlators.situation import NS_PER_S, Situation
+from pardbg.watchdog.graph.motion import oldest_wait_s
+from pardbg.watchdog.model.names import Cause, Kind
+from pardbg.watchdog.model.recording import Recording
+from pardbg.watchdog.model.report import Finding
+
+LEAST_WAIT_S = 5.0
+GAPS = 3  # times the longest pause the job has made before
+CERTAIN = frozenset({Kind.DEAD_RANK, Kind.SLOW_PHASE})
+
+
+def impatience(situation: Situation, verdict: Finding) -> str:
+    """Why the verdict comes too early, with when to ask again; empty if it does not, or if nobody can tell how old the wait is.
+
+    Evidence from files has no say here: that a wait was young when a file was written means nothing later.
+    """
+    if verdict.kind in CERTAIN or verdict.cause in {Cause.STOPPED, Cause.DEBUGGER}:
+        return ""
+    waited_s = oldest_wait_s(situation.view, situation.standings)
+    if waited_s is None:
+        return ""
+    pause_s = longest_pause_s(situation)
+    enough_s = patience_s(pause_s)
+    if waited_s >= enough_s:
+        return ""
+    known = f"this job's longest pause is {pause_s:.0f} s; " if pause_s else ""
+    return f"still for {waited_s:.1f} s; {known}ask again in {enough_s - waited_s:.0f} s"
+
+
+def patience_s(pause_s: float | None) -> float:
+    """How old a wait must be to count, given the longest pause the job has made before."""
+    return max(LEAST_WAIT_S, GAPS * (pause_s or 0.0))
+
+
+def longest_pause_s(situation: Situation) -> float | None:
+    """The longest time between two operations of one rank in its ring, seconds; None without recorders."""
+    pauses = [_longest_gap_ns(recording) for recording in situation.view.recordings.values()]
+    known = [pause for pause in pauses if pause]
+    return max(known) / NS_PER_S if known else None
+
+
+def _longest_gap_ns(recording: Recording) -> int:
+    times = [operation.created_ns for operation in recording.operations if operation.created_ns]
+    return max((after - before for before, after in pairwise(times)), default=0)

@@ -1,0 +1,138 @@
+"""Does a stack wait in communication? In which operation, of which group, for which peer?
+
+Waiting in gloo is waiting for a futex, in native code: `work.wait()` shows nothing but a line of the training code, and
+backward with DDP's hooks nothing but autograd. There the source line and the system call decide together.
+"""
+
+import re
+from collections.abc import Sequence
+
+from pardbg.watchdog.model.evidence import StackFrame
+from pardbg.watchdog.model.process import ProcessSample
+from pardbg.watchdog.model.recording import Frame
+from pardbg.watchdog.positions.position import GroupSign, Place, Position
+
+_C10D = re.compile(
+    r"torch/distributed/(?!checkpoint/|elastic/|launcher/|rpc/|run\.py|debug|flight_recorder)|torch/nn/parallel/distributed"
+)
+_NAMES_OPERATION = re.compile(r"torch/distributed/(distributed_c10d|_functional_collectives|nn/functional)\.py")
+_TRANSPARENT = re.compile(
+    r"torch/distributed/c10d_logger|torch/(_ops|_compile)\.py|torch/_library/|torch/utils/_contextlib|torch/autograd/function\.py"
+)
+_AUTOGRAD = re.compile(r"torch/autograd/graph\.py")
+_STARTING = re.compile(r"^(init_process_group|new_group|new_subgroups\w*|split_group|init_device_mesh)$")
+_STORE = re.compile(r"store|rendezvous")
+_NO_OPERATION = re.compile(r"^(wait_tensor|wait|_wait\w*|wrapper|__\w+__)$")
+_P2P = re.compile(r"^(send|recv|isend|irecv|batch_isend_irecv|send_object_list|recv_object_list)$")
+_FOREIGN = re.compile(r"/(deep_ep|nvshmem|mpi4py|ucp|ucxx|ray|tensorpipe)/|torch/distributed/rpc/|torch/cuda/nccl")
+_DEVICE_SYNC = re.compile(r"torch/cuda/(__init__|streams)|torch/accelerator/")
+_WAIT_CALL = re.compile(r"\.(wait|wait_tensor|result)$")
+_LIBRARY = re.compile(r"/(site-packages|dist-packages|lib/python3[.\d]*)/|^<")
+_NATIVE = re.compile(r"\b(gloo::|c10d::(?!\w*Store\b)|nccl[A-Z]\w+)")
+UNNAMED = frozenset({"", "undefined"})
+
+
+def is_library(frame: Frame) -> bool:
+    """Whether a frame is of an installed library or of Python itself."""
+    return _LIBRARY.search(frame.filename) is not None
+
+
+def is_own(frame: Frame) -> bool:
+    """Whether a frame is of the training code, not of a library and not native."""
+    return bool(frame.line) and not is_library(frame)
+
+
+def bare_name(frame: Frame) -> str:
+    """``wrapper`` of ``_exception_logger.<locals>.wrapper``."""
+    return frame.name.rsplit(".", 1)[-1]
+
+
+def read_communication(frames: Sequence[StackFrame], process: ProcessSample | None) -> Position | None:
+    """The operation a stack waits in; None if it is elsewhere, or nothing proves that it waits.
+
+    Args:
+        frames: a main thread, innermost first.
+        process: the process at the same moment, where it was seen.
+    """
+    for frame in frames:
+        if _FOREIGN.search(frame.filename):
+            return Position(place=Place.FOREIGN, frame=frame)
+        if _DEVICE_SYNC.search(frame.filename) and "synchronize" in frame.name:
+            return Position(place=Place.DEVICE, frame=frame)
+        if _TRANSPARENT.search(frame.filename) or not frame.line:
+            continue
+        if _C10D.search(frame.filename):
+            return _read_start(frame, frames) or (None if _STORE.search(frame.name) else _read_operation(frame, frames))
+        if _is_blocked(process) and (_AUTOGRAD.search(frame.filename) or _waits_natively(frame)):
+            return Position(place=Place.COLLECTIVE, frame=frame, sign=_read_sign(frame, frames))
+        return None  # a Python frame of something else lies on top
+    return None
+
+
+def waits_in_native(frames: Sequence[StackFrame]) -> bool:
+    """Whether native frames, down to the first of Python, are of a communication library."""
+    for frame in frames:
+        if frame.filename.endswith(".py"):
+            return False
+        if _NATIVE.search(frame.name):
+            return True
+    return False
+
+
+def _is_blocked(process: ProcessSample | None) -> bool:
+    return process is not None and process.system_call == "futex"
+
+
+def _waits_natively(frame: StackFrame) -> bool:
+    """Whether the source line waits for work; that no Python frame lies above it shows that the wait is native."""
+    return is_own(frame) and frame.source is not None and any(_WAIT_CALL.search(call) for call in frame.source.calls)
+
+
+def _read_start(frame: StackFrame, frames: Sequence[StackFrame]) -> Position | None:
+    """Creating a group is a collective too, of all ranks: they meet in the store."""
+    names = (bare_name(outer) for outer in frames if _C10D.search(outer.filename))
+    name = next((name for name in names if _STARTING.match(name)), None)
+    if name is None:
+        return None
+    return Position(place=Place.COLLECTIVE, frame=frame, op=name, sign=GroupSign(is_default=True))
+
+
+def _read_operation(frame: StackFrame, frames: Sequence[StackFrame]) -> Position:
+    name = bare_name(frame)
+    known = _locals(frames)
+    sign = _read_sign(frame, frames)
+    if not _P2P.match(name):
+        is_named = _NAMES_OPERATION.search(frame.filename) and not _NO_OPERATION.match(name)
+        peer = _as_rank(known.get("src", ""))
+        return Position(place=Place.COLLECTIVE, frame=frame, op=name if is_named else "", sign=sign, peer=peer)
+    is_sender = "send" in name and "irecv" not in name
+    peer = _as_rank(known.get("dst" if is_sender else "src", ""))
+    return Position(place=Place.P2P, frame=frame, op=name, sign=sign, peer=peer, is_sender=is_sender)
+
+
+def _read_sign(frame: StackFrame, frames: Sequence[StackFrame]) -> GroupSign:
+    known = _locals(frames)
+    own = next((outer for outer in frames if is_own(outer)), None)
+    text = own.source.group if own is not None and own.source is not None else ""
+    desc = known.get("group_desc", "")
+    is_default = known.get("is_default_group") == "True" or desc == "default_pg" or frame.locals.get("group") == "None"
+    return GroupSign(
+        is_default=is_default,
+        size=_as_rank(known.get("group_size", "")),
+        group_rank=_as_rank(known.get("group_rank", "")),
+        label="" if is_default else text if desc in UNNAMED else desc,
+    )
+
+
+def _locals(frames: Sequence[StackFrame]) -> dict[str, str]:
+    """The kept locals of the innermost frames of torch.distributed, the inner ones' winning."""
+    found: dict[str, str] = {}
+    for frame in frames:
+        if not _C10D.search(frame.filename) and not _TRANSPARENT.search(frame.filename):
+            break
+        found = {**frame.locals, **{name: value for name, value in found.items() if value != "None"}}
+    return found
+
+
+def _as_rank(digits: str) -> int | None:
+    return int(digits) if digits.isdigit() else None

@@ -1,0 +1,35 @@
+"""How long to wait between the two samples: long enough for a healthy job to show that it moves."""
+
+from itertools import pairwise
+from statistics import median
+
+from pardbg.watchdog.correlators.situation import NS_PER_S, Situation
+from pardbg.watchdog.graph.motion import oldest_wait_s
+from pardbg.watchdog.judge.patience import longest_pause_s, patience_s
+
+SHORTEST_S = 2.0
+LONGEST_S = 30.0
+MARGIN_S = 0.3
+
+
+def choose_interval(situation: Situation) -> float:
+    """Seconds from the first sample to the second.
+
+    At least twice the median gap between a rank's collectives. A wait that is too young to count gets the time to grow old, so
+    that the answer need not be "ask again".
+    """
+    usual_s = 2 * (_median_gap_s(situation) or 0.0)
+    waited_s = oldest_wait_s(situation.view, situation.standings)
+    patience = patience_s(longest_pause_s(situation)) + MARGIN_S
+    growing_s = patience - (waited_s or 0.0) if situation.waiting_ranks else 0.0
+    return min(max(SHORTEST_S, usual_s, growing_s), LONGEST_S)
+
+
+def _median_gap_s(situation: Situation) -> float | None:
+    gaps: list[float] = []
+    for recording in situation.view.recordings.values():
+        times = [operation.created_ns for operation in recording.operations if operation.created_ns and not operation.is_p2p]
+        rank_gaps = [after - before for before, after in pairwise(times)]
+        if rank_gaps:
+            gaps.append(median(rank_gaps) / NS_PER_S)
+    return max(gaps, default=None)

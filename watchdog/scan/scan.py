@@ -1,0 +1,164 @@
+"""Scans a running job: two samples, what explains them, one report.
+
+What it does to the job: it reads `/proc`, the memory of its processes and its log and source files, and asks recorders that
+are reachable. Nobody is stopped, except at most two ranks for some ten milliseconds where Python's own stacks do not explain
+(`native_stacks.py`). Cost: about 50 ms of one processor a rank and sample.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pardbg.collectors.jobs.query import ChosenJob
+from pardbg.collectors.live.fault_stacks import read_faulthandler_stacks
+from pardbg.collectors.live.logs import read_logs
+from pardbg.collectors.live.moment import now_rfc3339
+from pardbg.collectors.live.native_stacks import take_native_stacks
+from pardbg.collectors.live.sources import annotate_stacks
+from pardbg.watchdog.correlators.situation import Situation
+from pardbg.watchdog.errors import InputError
+from pardbg.watchdog.judge.judge import Circumstances, judge
+from pardbg.watchdog.model.evidence import Absence, Evidence
+from pardbg.watchdog.model.names import CollectorName
+from pardbg.watchdog.model.report import Report
+from pardbg.watchdog.positions.rules import CauseRule
+from pardbg.watchdog.scan.curiosity import ranks_that_need_native
+from pardbg.watchdog.scan.description import absent_elsewhere, describe_world
+from pardbg.watchdog.scan.interval import choose_interval
+from pardbg.watchdog.scan.sampling import Progress, Sample, take_sample
+from pardbg.watchdog.store.view import EvidenceView
+
+Finder = Callable[[], ChosenJob]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to scan. ``interval_s`` None: adapted to the job. ``rules``: the table of causes, None for the shipped one."""
+
+    timeout_s: float = 60.0
+    interval_s: float | None = None
+    rules: tuple[CauseRule, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """A scan's answer and what it rests on. ``is_interrupted``: Ctrl-C came before all had been seen."""
+
+    report: Report
+    evidence: tuple[Evidence, ...]
+    is_interrupted: bool = False
+
+
+@dataclass
+class _SoFar:
+    """What is known so far. ``more`` is what was gathered after the samples; ``annotated`` replaces what they gave."""
+
+    job: ChosenJob
+    samples: list[Sample] = field(default_factory=list)
+    annotated: tuple[Evidence, ...] = ()
+    more: list[Evidence] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    is_restarting: bool = False
+    is_interrupted: bool = False
+
+    @property
+    def seen(self) -> tuple[Evidence, ...]:
+        """What the samples gave."""
+        return self.annotated or tuple(item for sample in self.samples for item in sample.evidence)
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """All evidence, with the description of the job."""
+        world = self.job.world
+        taken_at = self.samples[-1].taken_at if self.samples else now_rfc3339()
+        description = describe_world(world, self.job.job_id, self.seen, taken_at)
+        return (description, *world.evidence, *absent_elsewhere(world), *self.seen, *self.more)
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether a process is no longer the one that was found."""
+        return any(sample.lost_ranks for sample in self.samples)
+
+
+def scan(find: Finder, settings: Settings, progress: Progress) -> Scanned:
+    """Scans the job that ``find`` finds; it is asked again if processes change while they are looked at.
+
+    Raises:
+        InputError: if there is no such job, or several.
+    """
+    began_s = time.monotonic()
+    until_s = began_s + settings.timeout_s
+    progress("looking for the job's processes")
+    so_far = _SoFar(find())
+    try:
+        _sample_twice(so_far, settings, until_s, progress)
+        if so_far.has_changed:
+            progress("its processes have changed: looking again")
+            so_far.job, so_far.samples = _find_again(find, so_far), []
+            _sample_twice(so_far, settings, until_s, progress)
+            so_far.is_restarting = so_far.has_changed
+        _explain(so_far, settings, until_s, progress)
+    except KeyboardInterrupt:
+        so_far.is_interrupted = True
+        so_far.notes.append("interrupted before everything had been seen")
+    return _conclude(so_far, settings, time.monotonic() - began_s)
+
+
+def _sample_twice(so_far: _SoFar, settings: Settings, until_s: float, progress: Progress) -> None:
+    world = so_far.job.world
+    progress(f"looking at {len(world.ranks)} ranks")
+    so_far.samples.append(take_sample(world, 0))
+    interval_s = settings.interval_s
+    if interval_s is None:
+        interval_s = choose_interval(Situation.of(EvidenceView.of(so_far.evidence), settings.rules))
+    spent_s = time.monotonic() - so_far.samples[0].taken_at_s
+    wait_s = min(interval_s - spent_s, until_s - time.monotonic() - spent_s)
+    progress(f"looking again in {max(wait_s, 0.0):.1f} s")
+    time.sleep(max(wait_s, 0.0))
+    so_far.samples.append(take_sample(world, 1))
+
+
+def _find_again(find: Finder, so_far: _SoFar) -> ChosenJob:
+    """The job as it is now; as it was, with every process ended, if there is none any more."""
+    try:
+        return find()
+    except InputError:
+        so_far.notes.append("the job ended while it was looked at")
+        return so_far.job
+
+
+def _explain(so_far: _SoFar, settings: Settings, until_s: float, progress: Progress) -> None:
+    """Source lines, logs, and native stacks of those whose Python stacks do not explain."""
+    ranks = so_far.job.world.ranks
+    progress("reading source lines and logs")
+    so_far.annotated = tuple(annotate_stacks(so_far.seen, ranks))
+    so_far.more += read_logs(ranks)
+    refused = {item.rank for item in so_far.seen if item.rank is not None and _is_stack_absence(item)}
+    if refused:
+        so_far.more += read_faulthandler_stacks(ranks, sorted(refused))
+        return
+    wanted = ranks_that_need_native(Situation.of(EvidenceView.of(so_far.evidence), settings.rules))
+    left_s = until_s - time.monotonic()
+    if wanted and left_s > 1.0:
+        progress(f"taking native stacks of {len(wanted)} ranks")
+        chosen = [rank for rank in ranks if rank.rank in wanted]
+        so_far.more += take_native_stacks(chosen, len(so_far.samples) - 1, deadline_s=left_s / len(chosen))
+
+
+def _is_stack_absence(item: Evidence) -> bool:
+    return item.source is CollectorName.STACKS and isinstance(item.observation, Absence)
+
+
+def _conclude(so_far: _SoFar, settings: Settings, took_s: float) -> Scanned:
+    evidence = so_far.evidence
+    circumstances = Circumstances(
+        decided_at=now_rfc3339(),
+        took_s=round(took_s, 3),
+        source=so_far.job.source,
+        sampled_at=tuple(sample.taken_at for sample in so_far.samples),
+        notes=tuple(so_far.notes),
+        rules=settings.rules,
+        is_restarting=so_far.is_restarting,
+    )
+    report = judge(EvidenceView.of(evidence), circumstances)
+    return Scanned(report, evidence, is_interrupted=so_far.is_interrupted)
