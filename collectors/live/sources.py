@@ -22,8 +22,6 @@ WITHIN_S = 3.0
 MOST_FILES = 64
 _MOST_NAMED = 3
 _MOST_LINES = 2**31
-# As watchdog/positions sees it. Native frames have sources too, which are not Python's.
-_LIBRARY = re.compile(r"/(?:site-packages|dist-packages|lib/python3[.\d]*)/")
 _SOURCE = re.compile(r"/(?:[^\0]*/)?[^/\0]+\.py$|/(?:[^\0]*/)?[^./\0]+$")
 
 
@@ -69,7 +67,7 @@ def _training_frames(item: Evidence) -> Iterator[StackFrame]:
     stack = item.observation
     if isinstance(stack, Stack) and not stack.child and stack.main_thread is not None:
         for frame in stack.main_thread.frames:
-            if 0 < frame.line < _MOST_LINES and _SOURCE.match(frame.filename) and not _LIBRARY.search(frame.filename):
+            if 0 < frame.line < _MOST_LINES and _SOURCE.match(frame.filename) and not frame.is_library:
                 yield frame
 
 

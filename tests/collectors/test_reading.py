@@ -16,7 +16,7 @@ from pardbg.collectors.reading_protocol import FileRead, ListedFile
 from pardbg.watchdog.model.names import AbsenceReason
 from tests.collectors.dumps import make_dump, make_entry, pickled, write_ring
 
-DEADLINE_S = 0.6
+DEADLINE_S = 1.0
 
 # Serves like a child, but is stopped by the file called `trap` in the way that its content says.
 STUBBORN = """

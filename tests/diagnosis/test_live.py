@@ -7,7 +7,9 @@ import pytest
 from pardbg.watchdog.model.evidence import SourceContext
 from pardbg.watchdog.model.names import Cause, Confidence, Kind, Status
 from pardbg.watchdog.model.report import Report
+from pardbg.watchdog.outputs.blocks import Depth, Table
 from pardbg.watchdog.outputs.exit_code import exit_code
+from pardbg.watchdog.outputs.page import build_page
 from tests.diagnosis.live_evidence import C10D, IN_LOOP, MAIN, frame, handled, job_of, receives, sleeps, subgroup, waits
 
 
@@ -255,6 +257,9 @@ def test_hang_cascades_over_three_axes() -> None:
     assert told(report) == (Kind.MISSING_PARTICIPANT, Cause.SLEEPING, {5})
     assert report.verdict is not None
     assert report.verdict.victims == (0, 1, 2, 3, 4, 6, 7)
+    (waiting,) = [section for section in build_page(report, Depth.NORMAL).sections if section.title == "Who waits where"]
+    (table,) = [block for block in waiting.blocks if isinstance(block, Table)]
+    assert [row[0] for row in table.rows] == ["1", "2-3,6-7", "4", "0"]
 
 
 def test_members_follow_from_the_places_of_a_regular_layout() -> None:

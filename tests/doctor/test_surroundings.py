@@ -18,6 +18,7 @@ from pardbg.collectors.node.ranks import find_python
 from pardbg.collectors.node.surroundings import Capability, Namespaces
 from pardbg.watchdog.errors import ParseError
 from tests.collectors.live.started import identify, python, running
+from tests.own_children import are_soon_gone, living_children
 
 STATUS = """Name:\tpardbg
 Umask:\t0022
@@ -104,11 +105,12 @@ def test_a_rank_is_looked_at_and_one_that_is_gone_says_nothing() -> None:
 
 
 def test_the_trial_answers_everything_and_leaves_nothing_behind() -> None:
+    before = living_children()
     with trial_under_way() as finish:
         trial = finish()
     assert not trial.problem
     assert None not in {getattr(trial, name) for name in Trial.__struct_fields__}
-    assert Path("/proc/thread-self/children").read_text().split() == []
+    assert are_soon_gone(before)
 
 
 def test_a_trier_that_hangs_is_given_up_and_what_it_said_before_counts() -> None:

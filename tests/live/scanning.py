@@ -29,16 +29,6 @@ class Case:
         """For the test's id."""
         return f"{self.program}-{self.fault}{'-recorder-off' if self.env else ''}"
 
-    @property
-    def job_id(self) -> str:
-        """The run id."""
-        return self.name
-
-    @property
-    def selector(self) -> tuple[str, ...]:
-        """How the command finds it."""
-        return ("--job", self.job_id) if self.launcher == "torchrun" else ("--local",)
-
 
 @dataclass(frozen=True)
 class Scan:

@@ -24,6 +24,7 @@ EVERYDAY = (
     Case("train", "store-get", MISSING, "store-wait", {2}),
     Case("train", "gil", MISSING, "gil-held", {2}, env=OFF),
     Case("orders", "skips", DESYNC, None, {2}),
+    Case("served", "skips", DESYNC, None, {2}),
     Case("orders", "opposite-order", "order-inversion", None, {2}),
     Case("orders", "both-receive-first", "p2p-deadlock", None, {1, 2}, env=OFF),
     Case("grid", "checkpoint", MISSING, "checkpoint-io", {5}, ranks=8),
@@ -60,9 +61,8 @@ REST = (
     Case("grid", "checkpoint", MISSING, "checkpoint-io", {5}, ranks=8, env=OFF),
 )
 STYLES = (
-    *("ddp", "ddp-buffers", "fsdp2", "dtensor", "functional", "pipeline", "isend-irecv", "batch-p2p", "work-wait"),
-    *("work-wait-subgroup", "send-recv", "barrier", "monitored-barrier", "all-to-all", "all-gather", "reduce-scatter"),
-    *("broadcast", "reduce", "scatter-gather", "broadcast-objects", "all-gather-objects", "group-never"),
+    *("ddp", "ddp-buffers", "fsdp2", "dtensor", "functional", "pipeline", "batch-p2p", "work-wait-subgroup"),
+    *("send-recv", "monitored-barrier", "all-gather-tensor", "scatter-gather", "broadcast-objects", "group-never"),
 )
 
 
@@ -84,7 +84,7 @@ def hung(case: Case, folder: Path) -> Iterator[RunningJob]:
         folder=folder,
         ranks=case.ranks,
         launcher=case.launcher,
-        job_id=case.job_id,
+        job_id=case.name,
         env=case.env,
     ) as job:
         job.wait_until_hung()
@@ -95,7 +95,8 @@ def hung(case: Case, folder: Path) -> Iterator[RunningJob]:
 def test_verdict_names_kind_rank_and_cause(case: Case, tmp_path: Path) -> None:
     with hung(case, tmp_path / "job") as job:
         before = {rank: process_state(pid) for rank, pid in job.pids.items()}
-        scan = run_scan(case.selector, "--save", str(tmp_path / "saved"))
+        selector = ("--job", case.name) if case.launcher == "torchrun" else ("--pid", str(job.pids[0]))
+        scan = run_scan(selector, "--save", str(tmp_path / "saved"))
         after = {rank: process_state(pid) for rank, pid in job.pids.items()}
 
     assert (scan.kind, scan.cause, scan.blamed) == (case.kind, case.cause, case.culprits), scan.summary
@@ -105,5 +106,9 @@ def test_verdict_names_kind_rank_and_cause(case: Case, tmp_path: Path) -> None:
     if case.env:
         assert scan.verdict["confidence"] in {"supported", "suggested"}
     assert {rank for rank, state in after.items() if state == "T"} == {rank for rank, state in before.items() if state == "T"}
+    if case.program == "served":
+        assert scan.verdict["edit"] == "skipped"
+        assert scan.verdict["first_divergence"]["seq"] == scan.verdict["collective"]["seq"] == 31
+        assert all("orders.py:" in side["where"] for side in scan.verdict["first_divergence"]["sides"])
     again = Scan.of_files(tmp_path / "saved")
     assert (again.kind, again.cause, again.blamed) == (case.kind, case.cause, case.culprits), again.summary

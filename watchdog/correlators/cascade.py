@@ -93,9 +93,9 @@ def refer_to_groups(situation: Situation, meetings: list[Meeting]) -> GroupRef |
     first = situation.meeting_group(meetings[0].key)
     if first is None or len(meetings) == 1:
         return first
-    named = {situation.groups.groups[meeting.key.group].name: meeting.key.group for meeting in meetings}
-    members = sorted({rank for group in named.values() for rank in situation.groups.groups[group].ranks})
-    more = f" and {len(named) - 1} more" if len(named) > 1 else ""
+    groups = [situation.groups.groups[index] for index in dict.fromkeys(meeting.key.group for meeting in meetings)]
+    members = sorted({rank for group in groups for rank in group.ranks})
+    more = f" and {len(groups) - 1} more" if len(groups) > 1 else ""
     return replace(first, name=f"{first.name}{more}", ranks=tuple(members))
 
 

@@ -77,7 +77,16 @@ def _confidence(found: DivergenceFound, minority: tuple[int, ...]) -> Confidence
 
 def _side(situation: Situation, found: DivergenceFound, token: Token, ranks: tuple[int, ...]) -> Side:
     signature = situation.progress.signature(ranks[0], found.group.index, found.sides.seq)
-    return Side(ranks=ranks, op=signature.op, sizes=signature.input_sizes, where=token.where)
+    where = token.where or _where_it_waits(situation, found, ranks[0])
+    return Side(ranks=ranks, op=signature.op, sizes=signature.input_sizes, where=where)
+
+
+def _where_it_waits(situation: Situation, found: DivergenceFound, rank: int) -> str | None:
+    """The line of the training code at which a rank waits in the operation that diverged; a served recorder has no frames."""
+    fronts = situation.standings[rank].fronts
+    is_here = bool(fronts) and (fronts[0].group, fronts[0].operation.seq) == (found.group.index, found.sides.seq)
+    own = situation.own_frame(rank) if is_here else None
+    return own.where if own is not None else None
 
 
 def _collective(situation: Situation, found: DivergenceFound) -> CollectiveRef:

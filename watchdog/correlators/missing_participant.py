@@ -23,11 +23,11 @@ from pardbg.watchdog.correlators.wording import (
 from pardbg.watchdog.graph.meetings import Meeting
 from pardbg.watchdog.graph.standing import Stance
 from pardbg.watchdog.model.names import Cause, Confidence, Kind
+from pardbg.watchdog.model.process import STOPPED_STATES
 from pardbg.watchdog.model.report import Action, EvidenceLine, Finding
 
 INIT_CAUSES = frozenset({Cause.STORE_WAIT})
 LONGER_S = 2.0  # by which a rank must have stood still before the others for it to be worth a word
-STOPPED_STATES = frozenset({"T", "t"})  # as in /proc/PID/stat: stopped by a signal, or by a tracer
 
 
 def correlate(situation: Situation) -> Iterable[Finding]:

@@ -23,7 +23,6 @@ from pardbg.watchdog.model.names import Cause, Scope
 from pardbg.watchdog.model.operations import DEVICE_BACKENDS
 from pardbg.watchdog.model.recording import Operation, Recording
 from pardbg.watchdog.model.report import CollectiveRef, Device, GroupRef, Subject
-from pardbg.watchdog.positions.communication import bare_name, is_own
 from pardbg.watchdog.positions.rules import CauseRule, cause_rules
 from pardbg.watchdog.store.view import EvidenceView
 
@@ -100,7 +99,7 @@ class Situation:
 
     def own_frame(self, rank: int) -> StackFrame | None:
         """The innermost frame of the training code."""
-        return next((frame for frame in self.main_frames(rank) if is_own(frame)), None)
+        return next((frame for frame in self.main_frames(rank) if frame.is_own), None)
 
     def departure(self, rank: int) -> Departure | None:
         """Whether and how a living rank has left what the others are still in."""
@@ -121,7 +120,7 @@ class Situation:
         departure = self.departure(rank)
         if departure is Departure.EXCEPT:
             return True
-        is_leaving = any(LEAVING.match(bare_name(frame)) for frame in self.main_frames(rank))
+        is_leaving = any(LEAVING.match(frame.bare_name) for frame in self.main_frames(rank))
         return rank in self.view.tracebacks and (departure is not None or is_leaving)
 
     def subject(self, rank: int, why: str) -> Subject:

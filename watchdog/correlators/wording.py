@@ -11,7 +11,6 @@ from pardbg.watchdog.graph.meetings import Meeting
 from pardbg.watchdog.model.names import CollectorName
 from pardbg.watchdog.model.ranks import fold_ranks
 from pardbg.watchdog.model.report import EvidenceLine
-from pardbg.watchdog.positions.communication import is_own
 
 EARLIEST_NS, LATEST_NS = 1_400_000_000 * NS_PER_S, 3_000_000_000 * NS_PER_S  # 2014 to 2065: outside it is damage
 STACK_DEPTH = 4  # innermost frames in a line of evidence; the stacks file has the rest
@@ -108,7 +107,7 @@ def child_words(situation: Situation, rank: int) -> str:
     children = {f"{child.name} {child.pid}": child for child in looks[-1].children} if looks else {}
     for stack in situation.view.child_stacks.get(rank, ()):
         thread = stack.main_thread
-        own = next((frame for frame in thread.frames if is_own(frame)), None) if thread is not None else None
+        own = next((frame for frame in thread.frames if frame.is_own), None) if thread is not None else None
         if own is not None:
             child = children.get(stack.child)
             call = f" in {child.system_call}," if child is not None and child.system_call else ""

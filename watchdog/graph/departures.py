@@ -11,7 +11,6 @@ from enum import Enum, auto
 
 from pardbg.watchdog.model.evidence import StackFrame
 from pardbg.watchdog.model.recording import Frame, Recording
-from pardbg.watchdog.positions.communication import bare_name, is_library, is_own
 
 RECENT_OPERATIONS = 64
 MAX_WITNESSES = 8
@@ -73,12 +72,12 @@ def _compare(frames: Sequence[StackFrame], witness: Sequence[StackFrame]) -> Dep
 
 
 def _own_outermost_first(frames: Sequence[StackFrame]) -> list[StackFrame]:
-    return [frame for frame in reversed(frames) if is_own(frame)]
+    return [frame for frame in reversed(frames) if frame.is_own]
 
 
 def _own_functions(site: Sequence[Frame]) -> list[tuple[str, str]]:
-    return [_function(frame) for frame in reversed(site) if not is_library(frame)]
+    return [_function(frame) for frame in reversed(site) if not frame.is_library]
 
 
 def _function(frame: Frame) -> tuple[str, str]:
-    return frame.filename, bare_name(frame)
+    return frame.filename, frame.bare_name

@@ -2,6 +2,9 @@
 
 from pardbg.watchdog.model.base import Noun
 
+STOPPED_STATES = frozenset({"T", "t"})
+"""Of ``/proc/PID/stat``: stopped by a signal, or by a tracer."""
+
 
 class ChildProcess(Noun, frozen=True, kw_only=True):
     """A child of a rank: a loader worker, a compiler, a shell command. ``state`` is as in ``/proc/PID/stat``."""

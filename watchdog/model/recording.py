@@ -4,6 +4,7 @@ The compact form matters: a job has millions of entries. An operation holds indi
 signatures and call sites are stored once.
 """
 
+import re
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -12,6 +13,7 @@ from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.members import Run, fold_members, unfold_members
 
 NO_SITE = -1
+_LIBRARY = re.compile(r"/(?:site-packages|dist-packages|lib/python3[.\d]*)/|^<")
 
 
 class Frame(Noun, frozen=True, kw_only=True):
@@ -20,6 +22,21 @@ class Frame(Noun, frozen=True, kw_only=True):
     name: str
     filename: str
     line: int
+
+    @property
+    def is_library(self) -> bool:
+        """Whether it is of an installed library or of Python itself."""
+        return _LIBRARY.search(self.filename) is not None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is of the training code: of no library, and not native."""
+        return bool(self.line) and not self.is_library
+
+    @property
+    def bare_name(self) -> str:
+        """``wrapper`` of ``_exception_logger.<locals>.wrapper``: recorders write the bare one, py-spy the qualified."""
+        return self.name.rsplit(".", 1)[-1]
 
     @property
     def where(self) -> str:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from pardbg.watchdog.model.evidence import StackFrame
 from pardbg.watchdog.model.process import ProcessSample
-from pardbg.watchdog.model.recording import Frame
 from pardbg.watchdog.positions.position import GroupSign, Place, Position
 
 _C10D = re.compile(
@@ -27,24 +26,8 @@ _P2P = re.compile(r"^(send|recv|isend|irecv|batch_isend_irecv|send_object_list|r
 _FOREIGN = re.compile(r"/(deep_ep|nvshmem|mpi4py|ucp|ucxx|ray|tensorpipe)/|torch/distributed/rpc/|torch/cuda/nccl")
 _DEVICE_SYNC = re.compile(r"torch/cuda/(__init__|streams)|torch/accelerator/")
 _WAIT_CALL = re.compile(r"\.(wait|wait_tensor|result)$")
-_LIBRARY = re.compile(r"/(site-packages|dist-packages|lib/python3[.\d]*)/|^<")
 _NATIVE = re.compile(r"\b(gloo::|c10d::(?!\w*Store\b)|nccl[A-Z]\w+)")
 UNNAMED = frozenset({"", "undefined"})
-
-
-def is_library(frame: Frame) -> bool:
-    """Whether a frame is of an installed library or of Python itself."""
-    return _LIBRARY.search(frame.filename) is not None
-
-
-def is_own(frame: Frame) -> bool:
-    """Whether a frame is of the training code, not of a library and not native."""
-    return bool(frame.line) and not is_library(frame)
-
-
-def bare_name(frame: Frame) -> str:
-    """``wrapper`` of ``_exception_logger.<locals>.wrapper``."""
-    return frame.name.rsplit(".", 1)[-1]
 
 
 def read_communication(frames: Sequence[StackFrame], process: ProcessSample | None) -> Position | None:
@@ -85,12 +68,12 @@ def _is_blocked(process: ProcessSample | None) -> bool:
 
 def _waits_natively(frame: StackFrame) -> bool:
     """Whether the source line waits for work; that no Python frame lies above it shows that the wait is native."""
-    return is_own(frame) and frame.source is not None and any(_WAIT_CALL.search(call) for call in frame.source.calls)
+    return frame.is_own and frame.source is not None and any(_WAIT_CALL.search(call) for call in frame.source.calls)
 
 
 def _read_start(frame: StackFrame, frames: Sequence[StackFrame]) -> Position | None:
     """Creating a group is a collective too, of all ranks: they meet in the store."""
-    names = (bare_name(outer) for outer in frames if _C10D.search(outer.filename))
+    names = (outer.bare_name for outer in frames if _C10D.search(outer.filename))
     name = next((name for name in names if _STARTING.match(name)), None)
     if name is None:
         return None
@@ -98,7 +81,7 @@ def _read_start(frame: StackFrame, frames: Sequence[StackFrame]) -> Position | N
 
 
 def _read_operation(frame: StackFrame, frames: Sequence[StackFrame]) -> Position:
-    name = bare_name(frame)
+    name = frame.bare_name
     known = _locals(frames)
     sign = _read_sign(frame, frames)
     if not _P2P.match(name):
@@ -112,7 +95,7 @@ def _read_operation(frame: StackFrame, frames: Sequence[StackFrame]) -> Position
 
 def _read_sign(frame: StackFrame, frames: Sequence[StackFrame]) -> GroupSign:
     known = _locals(frames)
-    own = next((outer for outer in frames if is_own(outer)), None)
+    own = next((outer for outer in frames if outer.is_own), None)
     text = own.source.group if own is not None and own.source is not None else ""
     desc = known.get("group_desc", "")
     is_default = known.get("is_default_group") == "True" or desc == "default_pg" or frame.locals.get("group") == "None"

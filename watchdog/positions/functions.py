@@ -16,7 +16,7 @@ Function = tuple[str, str]
 
 def identify(frame: Frame) -> Function:
     """A function by file and bare name: recorders write ``step``, py-spy ``Trainer.step``."""
-    return frame.filename, frame.name.rsplit(".", 1)[-1]
+    return frame.filename, frame.bare_name
 
 
 def communicating_functions(view: EvidenceView, waiting: Iterable[Position]) -> frozenset[Function]:

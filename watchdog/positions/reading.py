@@ -4,13 +4,12 @@ from collections.abc import Sequence
 
 from pardbg.watchdog.model.evidence import Stack, Thread
 from pardbg.watchdog.model.names import Cause
-from pardbg.watchdog.model.process import ProcessSample
-from pardbg.watchdog.positions.communication import is_own, read_communication, waits_in_native
+from pardbg.watchdog.model.process import STOPPED_STATES, ProcessSample
+from pardbg.watchdog.positions.communication import read_communication, waits_in_native
 from pardbg.watchdog.positions.position import Place, Position
 from pardbg.watchdog.positions.rules import CauseRule, Sight, cause_rules, find_cause
 
 RUNNING = "running"
-STOPPED_STATES = frozenset({"T", "t"})
 
 
 def read_position(
@@ -31,7 +30,7 @@ def read_position(
     frames = thread.frames if thread is not None else ()
     if not frames and process is None:
         return None
-    own = [index for index, frame in enumerate(frames) if is_own(frame)]
+    own = [index for index, frame in enumerate(frames) if frame.is_own]
     native_thread = native.main_thread if native is not None else None
     sight = Sight(
         frames=frames,
@@ -60,7 +59,7 @@ def _read_host(sight: Sight, rules: Sequence[CauseRule], held_by: str) -> Positi
     if not sight.frames:
         return None
     own = sight.own_frame
-    cause = Cause.USER_CODE if own is not None and is_own(own) else None
+    cause = Cause.USER_CODE if own is not None and own.is_own else None
     return Position(place=Place.HOST, frame=own or sight.frames[0], cause=cause, held_by=held_by)
 
 

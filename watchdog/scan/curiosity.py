@@ -4,10 +4,10 @@ from pardbg.collectors.live.native_stacks import MOST_RANKS
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.graph.standing import Stance, Standing
 from pardbg.watchdog.model.names import Cause
+from pardbg.watchdog.model.process import STOPPED_STATES
 from pardbg.watchdog.positions.position import Place
 
 UNEXPLAINED = frozenset({Cause.USER_CODE, Cause.BUSY_LOOP, None})
-STOPPED_STATES = frozenset({"T", "t"})
 
 
 def ranks_that_need_native(situation: Situation) -> tuple[int, ...]:

@@ -4,11 +4,12 @@ from pardbg.collectors.live.recorders.asking import ask_server
 from pardbg.collectors.live.recorders.dump_file import read_newest_dump
 from pardbg.collectors.live.recorders.nccl_pipe import ask_through_pipe
 from pardbg.collectors.live.recorders.outcome import Obtained, Outcome, Refusal
-from pardbg.collectors.live.recorders.owner import STOPPED_STATES, living, memory_map
+from pardbg.collectors.live.recorders.owner import living, memory_map
 from pardbg.collectors.live.recorders.request import Target
 from pardbg.collectors.live.recorders.serial_parser import SerialParser
 from pardbg.collectors.live.recorders.switched_off import REMEDY, is_off_by_default, is_off_by_environment, read_version
 from pardbg.watchdog.model.names import AbsenceReason
+from pardbg.watchdog.model.process import STOPPED_STATES
 
 _NO_WAY = "its recorder may be on, but nothing gives access to it: no worker server, no dump pipe, no dump file"
 _TELLING = (AbsenceReason.DENIED, AbsenceReason.TIMED_OUT, AbsenceReason.EMPTY, AbsenceReason.UNREADABLE)

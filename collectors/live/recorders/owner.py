@@ -13,7 +13,6 @@ from pardbg.collectors.live.recorders.request import Target
 from pardbg.collectors.procfs.stat import ProcessStat, parse_stat
 from pardbg.watchdog.errors import ParseError
 
-STOPPED_STATES = frozenset("Tt")
 _ENDED_STATES = frozenset("ZXx")
 _NS = 10**9
 

@@ -136,7 +136,7 @@ def test_traps_cost_one_absence_and_none_of_the_others(tmp_path: Path, source: P
     (tmp_path / "kernel.py").symlink_to("/proc/self/environ")
     traps = ["fifo", "folder", "broken", "binary", "huge", "codec", "dots", "loop", "device", "kernel", "missing"]
     seen = stacked(*(frame(tmp_path / f"{name}.py", 1) for name in traps), frame(source))
-    found, absence = annotate_stacks([seen], [rank])
+    found, absence = annotate_stacks([seen], [rank], within_s=30.0)
     assert contexts(found) == [*[None] * len(traps), STEP]
     ((reason, detail),) = reasons([absence])
     assert reason is AbsenceReason.UNREADABLE

@@ -19,6 +19,7 @@ from pardbg.collectors.live.stacks import take_stacks
 from pardbg.watchdog.model.evidence import Absence, Evidence, Stack, Thread
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName
 from tests.collectors.live.started import identify, python, running, wait_for
+from tests.own_children import are_soon_gone, living_children
 
 SECRET = "planted-secret-4711"  # noqa: S105 - it must appear nowhere
 pytestmark = pytest.mark.skipif(find_py_spy() is None, reason="pip install py-spy")
@@ -142,12 +143,9 @@ def test_without_py_spy_there_is_one_absence_with_the_remedy(monkeypatch: pytest
 def test_no_stack_before_the_deadline_is_timed_out_and_leaves_no_py_spy() -> None:
     with running(python()) as pid:
         wait_for(lambda: is_asleep(pid, "nanosleep"))
+        before = living_children()
         assert absence(take_stacks([identify(pid)], 0, deadline_s=0.0)).reason is AbsenceReason.TIMED_OUT
-        assert own_children() <= {pid}
-
-
-def own_children() -> set[int]:
-    return {int(pid) for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text().split()}
+        assert are_soon_gone(before)
 
 
 INTERRUPTED = """

@@ -41,10 +41,14 @@ def _rows(verdict: Finding, report: Report) -> Iterator[tuple[Text, ...]]:
 
 
 def _waiters(finding: Finding) -> set[int]:
-    """Return the victims that wait in the finding's own operation: those of its group, where the group is known."""
-    if finding.collective is None:
+    """Return the victims that wait in the finding's own operation: those of its group or transfer, where these are known."""
+    collective = finding.collective
+    if collective is None:
         return set()
-    return set(finding.victims) & set(finding.group.ranks) if finding.group and finding.group.ranks else set(finding.victims)
+    if finding.group and finding.group.ranks:
+        return set(finding.victims) & set(finding.group.ranks)
+    ends = {rank for rank in (collective.src, collective.dst) if rank is not None}
+    return set(finding.victims) & ends if ends else set(finding.victims)
 
 
 def _is_everyone_else(verdict: Finding, report: Report) -> bool:
