@@ -13,6 +13,8 @@ from pardbg.watchdog.model.evidence import Handler, SourceContext
 
 _Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _Loop = ast.For | ast.AsyncFor | ast.While
+_POLLED = frozenset({"is_completed", "is_success"})
+_LONGEST_POLL = 8  # lines of a loop that only asks
 
 
 def read_contexts(text: str, lines: Iterable[int]) -> dict[int, SourceContext]:
@@ -58,6 +60,7 @@ class _Place:
         self._loops: list[tuple[int, int]] = []
         self._handlers: list[Handler] = []
         self._expressions: list[ast.AST] = []
+        self._innermost: ast.stmt | None = None
 
     def seek(self, tree: ast.Module) -> bool:
         """Goes down as far as statements hold the line; returns whether any does."""
@@ -72,7 +75,13 @@ class _Place:
     def context(self, rows: Sequence[str]) -> SourceContext:
         """What was met on the way; ``rows`` are the lines of the file."""
         calls, group = read_calls(self._expressions, self._line, rows)
-        return SourceContext(loops=tuple(self._loops), handlers=tuple(self._handlers), calls=calls, group=group)
+        return SourceContext(
+            loops=tuple(self._loops),
+            handlers=tuple(self._handlers),
+            calls=calls,
+            group=group,
+            is_polling=self._innermost is not None and _is_poll(self._innermost),
+        )
 
     def _enter(self, statement: ast.stmt) -> Sequence[ast.stmt]:
         """Notes what a statement means for the line; the statements of its block that holds the line come next."""
@@ -84,6 +93,7 @@ class _Place:
             first, last = statement.lineno, _last_line(statement.body)
             if first <= self._line <= last:
                 self._loops.append((first, last))
+                self._innermost = statement
         return self._enter_handler(statement) or self._block(statement)
 
     def _enter_handler(self, statement: ast.stmt) -> Sequence[ast.stmt]:
@@ -116,6 +126,13 @@ def _own_expressions(statement: ast.stmt) -> Iterator[ast.AST]:
             yield from filter(None, [child.guard])
         elif not isinstance(child, ast.stmt):
             yield child
+
+
+def _is_poll(loop: ast.stmt) -> bool:
+    """Whether a loop is short and asks work whether it is completed."""
+    if (loop.end_lineno or loop.lineno) - loop.lineno >= _LONGEST_POLL:
+        return False
+    return any(isinstance(node, ast.Attribute) and node.attr in _POLLED for node in ast.walk(loop))
 
 
 def _clause(handler: ast.ExceptHandler) -> str:

@@ -224,3 +224,15 @@ def test_every_line_of_a_large_real_file_is_read() -> None:
     found = read_contexts(text, range(1, len(text.splitlines()) + 1))
     assert time.monotonic() - start_s < 10
     assert len(found) > 1000
+
+
+def test_short_loop_that_asks_whether_work_is_completed_is_a_poll() -> None:
+    text = (
+        "def step():\n"
+        "    while not work.is_completed():\n"
+        "        time.sleep(0.01)\n"
+        "    for batch in loader:\n"
+        "        train(batch)\n"
+    )
+    contexts = read_contexts(text, [2, 3, 5])
+    assert [contexts[line].is_polling for line in (2, 3, 5)] == [True, True, False]

@@ -288,3 +288,12 @@ def test_ranks_that_do_not_say_what_they_wait_in_name_nobody() -> None:
     assert told(report) == (Kind.INSUFFICIENT_EVIDENCE, None, set())
     assert report.verdict is not None
     assert "4 ranks wait" in report.verdict.claim
+
+
+def test_rank_that_polls_its_work_waits_and_its_waking_says_nothing() -> None:
+    asking = frame("train_one_step", 51, source=SourceContext(loops=((50, 52),), is_polling=True))
+    polling = replace(sleeps(asking, *IN_LOOP), switches=10)
+    later = dict.fromkeys((0, 1, 3), replace(polling, switches=90))
+    report = job_of(polling, polling, sleeps(), polling, later=later).report()
+
+    assert told(report) == (Kind.MISSING_PARTICIPANT, Cause.SLEEPING, {2})

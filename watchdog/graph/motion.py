@@ -26,6 +26,8 @@ def job_motion(view: EvidenceView, standings: dict[int, Standing]) -> str:
         return "operations were completed between the samples"
     for rank, standing in standings.items():
         places = {position.place for position in standing.positions}
+        if all(position.is_polling for position in standing.positions):
+            continue
         if len(standing.positions) < 2 or not (WAITING & places or standing.stance is Stance.UNSEEN):
             continue
         if _main_frames(view, rank, 0) != _main_frames(view, rank, -1):

@@ -21,12 +21,14 @@ class SourceContext(Noun, frozen=True, kw_only=True):
         handlers: the exception handlers the line lies in, outermost first.
         calls: dotted names of the calls on the line, e.g. ``dist.all_reduce``, ``work.wait``.
         group: source text of the process group that a call on the line is given, e.g. ``self.tensor_group``.
+        is_polling: whether the innermost loop around the line does little but ask work whether it is completed.
     """
 
     loops: tuple[tuple[int, int], ...] = ()
     handlers: tuple[Handler, ...] = ()
     calls: tuple[str, ...] = ()
     group: str = ""
+    is_polling: bool = False
 
 
 class StackFrame(Frame, frozen=True, kw_only=True):

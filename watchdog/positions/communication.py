@@ -46,9 +46,16 @@ def read_communication(frames: Sequence[StackFrame], process: ProcessSample | No
             continue
         if _C10D.search(frame.filename):
             return _read_start(frame, frames) or (None if _STORE.search(frame.name) else _read_operation(frame, frames))
-        if _is_blocked(process) and (_AUTOGRAD.search(frame.filename) or _waits_natively(frame)):
-            return Position(place=Place.COLLECTIVE, frame=frame, sign=_read_sign(frame, frames))
-        return None  # a Python frame of something else lies on top
+        return _read_line(frame, frames, process)
+    return None
+
+
+def _read_line(frame: StackFrame, frames: Sequence[StackFrame], process: ProcessSample | None) -> Position | None:
+    """A frame that is not of torch.distributed lies on top: it may wait in native code all the same."""
+    if frame.is_own and frame.source is not None and frame.source.is_polling:
+        return Position(place=Place.COLLECTIVE, frame=frame, is_polling=True)
+    if _is_blocked(process) and (_AUTOGRAD.search(frame.filename) or _waits_natively(frame)):
+        return Position(place=Place.COLLECTIVE, frame=frame, sign=_read_sign(frame, frames))
     return None
 
 

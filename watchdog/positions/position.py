@@ -36,7 +36,8 @@ class Position(Noun, frozen=True, kw_only=True):
     Attributes:
         op: the operation it waits in, bare name; empty where the stack does not tell (``work.wait()``).
         sign: what is known of the group it waits in.
-        source: the peer of a P2P that it waits for, a global rank, if its locals say; or the source of a broadcast.
+        peer: the peer of a P2P that it waits for, a global rank, if its locals say; or the source of a broadcast.
+        is_polling: it asks again and again instead of sleeping through: that it wakes says nothing.
         held_by: what it is blocked on, in the kernel's terms, e.g. ``read of pipe``.
     """
 
@@ -48,6 +49,7 @@ class Position(Noun, frozen=True, kw_only=True):
     sign: GroupSign = GroupSign()
     peer: int | None = None
     is_sender: bool = False
+    is_polling: bool = False
     held_by: str = ""
 
     @property
