@@ -48,7 +48,8 @@ def find_vacancies(key: WorldKey, members: Members, processes: Sequence[JobProce
     silent = {rank: process for rank, process in filled.items() if process.is_silent and not process.is_ended}
     hidden = _hidden(members, processes, family, frozenset(process.pid for process in filled.values()))
     unseen = tuple(rank for rank in missing if rank not in filled) if hidden else ()
-    gone = [rank for rank in missing if rank not in silent and rank not in unseen]
+    certain = _declared_ranks(key, members)
+    gone = [rank for rank in missing if rank not in silent and rank not in unseen and (rank in filled or rank in certain)]
     return Vacancies(
         expected=expected,
         ended=tuple(_describe_ended(rank, filled.get(rank)) for rank in gone),
@@ -59,12 +60,18 @@ def find_vacancies(key: WorldKey, members: Members, processes: Sequence[JobProce
 
 
 def expected_ranks(key: WorldKey, members: Members) -> frozenset[int]:
-    """The ranks that this machine must have, as far as the ranks themselves say."""
+    """The ranks that this machine should have: those declared, and on a loopback address all."""
+    everybody = range(min(key.world_size or 0, _MOST_LOCAL_RANKS)) if key.is_loopback else ()
+    return _declared_ranks(key, members).union(everybody)
+
+
+def _declared_ranks(key: WorldKey, members: Members) -> frozenset[int]:
+    """The ranks that this machine must have by LOCAL_WORLD_SIZE: a loopback address may be shared with other namespaces."""
     expected: set[int] = set()
     for member in members.ranks.values():
         identity = member.identity
         local_size = identity.local_world_size
-        if key.world_size is not None and (key.is_loopback or local_size == key.world_size):
+        if key.world_size is not None and local_size == key.world_size:
             expected.update(range(min(key.world_size, _MOST_LOCAL_RANKS)))
         elif local_size is not None and identity.local_rank is not None and local_size <= _MOST_LOCAL_RANKS:
             first = identity.rank - identity.local_rank

@@ -48,6 +48,8 @@ def make_world(processes: Sequence[JobProcess], world_size: int | None, census: 
             )
         if process.is_launcher:
             raise InputError(f"process {process.pid} is a launcher that has started no rank here", remedy=_GIVE_RANKS)
+    if len(processes) == 1 and world_size is None and not processes[0].is_silent:
+        raise InputError(f"process {processes[0].pid} does not say which rank it is", remedy=f"{_GIVE_RANKS}, or --world 1")
     if world_size is not None and world_size < len(processes):
         raise InputError(f"{len(processes)} processes for a world of {world_size}", remedy="leave --world out")
     return World(

@@ -5,6 +5,7 @@ Cost: about 2 ms a rank, and one reading of all processes' states a look; the pr
 
 import os
 import re
+import time
 from functools import cached_property
 
 from pardbg.collectors.live.descriptor import SocketTables, describe_descriptor
@@ -23,6 +24,7 @@ from pardbg.watchdog.model.text import printable_text
 _MOST_CHILDREN = 32
 _ACCELERATOR = re.compile(r"/dev/(?:nvidia\d|kfd$|accel|davinci\d)")
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_CLOCK_SLACK_S = 5.0
 
 
 class ProcessGoneError(Exception):
@@ -95,7 +97,9 @@ class Looker:
         if ran_ms is None or processor is None or state in {"Z", "X"}:
             return None
         now_ms = self._clock.now_ms(processor)
-        return None if now_ms is None else max(0.0, now_ms - ran_ms) / 1000
+        still_s = None if now_ms is None else max(0.0, now_ms - ran_ms) / 1000
+        is_longer_than_life = still_s is not None and still_s > _age_s(stat) + _CLOCK_SLACK_S  # never yet counted as run
+        return None if is_longer_than_life else still_s
 
     def _moved_bytes(self, folder: ProcessFolder, below: list[ProcessStat]) -> int | None:
         """Of the process and everything below it; the kernel adds what ended children moved to their parent."""
@@ -183,3 +187,8 @@ def _cpu_s(folder: ProcessFolder, pid: int) -> float | None:
 
 def _uses_device(folder: ProcessFolder) -> bool:
     return any(_ACCELERATOR.match(folder.link(f"fd/{number}") or "") for number in folder.descriptors())
+
+
+def _age_s(stat: str) -> float:
+    """How old the process is."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - parse_stat(stat).started_ticks / _TICKS_PER_S

@@ -100,10 +100,50 @@ def test_processor_time_is_no_sign_of_life() -> None:
     assert told(report) == (Kind.MISSING_PARTICIPANT, Cause.BUSY_LOOP, {2})
 
 
-def test_nobody_waiting_is_healthy() -> None:
-    report = job_of(sleeps(), sleeps(), sleeps(), sleeps()).report()
+def test_nobody_waiting_is_healthy_once_anybody_has_done_anything() -> None:
+    report = job_of(sleeps(), sleeps(), sleeps(), sleeps(), later={2: replace(sleeps(), switches=11)}).report()
 
     assert (report.status, exit_code(report)) == (Status.HEALTHY, 0)
+
+
+def test_job_in_which_nobody_waits_and_nobody_does_anything_is_not_called_healthy() -> None:
+    """All ranks may stand at one dead mount."""
+    report = job_of(sleeps(), sleeps(), sleeps(), sleeps()).report()
+
+    assert (report.status, exit_code(report)) == (Status.UNDETERMINED, 4)
+
+
+def test_rank_that_was_stopped_within_a_collective_is_stopped_and_does_not_wait() -> None:
+    stopped = replace(waits(), state="T")
+    report = job_of(waits(), waits(), stopped, waits()).report()
+
+    assert told(report) == (Kind.MISSING_PARTICIPANT, Cause.STOPPED, {2})
+
+
+def test_chain_of_receives_ends_at_the_rank_that_went_on() -> None:
+    report = job_of(receives(1), receives(2), receives(3), waits()).report()
+
+    assert told(report) == (Kind.P2P_UNMATCHED, None, {3})
+
+
+def test_ranks_in_another_communication_library_are_not_healthy() -> None:
+    elsewhere = replace(waits(), frames=(frame("dispatch", 300, "/opt/venv/lib/python3.11/site-packages/deep_ep/buffer.py"),))
+    report = job_of(elsewhere, elsewhere, elsewhere, elsewhere).report()
+
+    assert (report.status, exit_code(report)) == (Status.UNDETERMINED, 4)
+
+
+def test_peer_beyond_the_world_is_no_peer() -> None:
+    report = job_of(waits(), receives(9), waits(), waits()).report()
+
+    assert told(report)[2] == set()
+
+
+def test_ranks_that_start_get_time_to_come() -> None:
+    starting = replace(waits("init_process_group", around=(MAIN,)), still_s=9.0)
+    report = job_of(starting, starting, starting, starting).report()
+
+    assert report.status is Status.UNDETERMINED
 
 
 def test_rank_that_could_not_be_looked_into_keeps_a_job_from_being_called_healthy() -> None:
@@ -208,9 +248,9 @@ def test_other_operation_of_one_rank_is_a_desync() -> None:
     assert report.verdict.victims == (0, 1, 3)
 
 
-@pytest.mark.parametrize(("rank", "named"), [(1, {1}), (2, {2}), (3, set())])
-def test_broadcast_accuses_only_whom_the_source_feeds_directly(rank: int, named: set[int]) -> None:
-    """Rank 3 gets its data through rank 1 or 2, which may have skipped the broadcast."""
+@pytest.mark.parametrize(("rank", "named"), [(1, set()), (2, {2}), (3, set())])
+def test_broadcast_accuses_only_who_deals_with_nobody_but_the_source(rank: int, named: set[int]) -> None:
+    """Rank 3 gets its data through rank 1, which may have skipped the broadcast, and rank 1 waits for rank 3 to take them."""
     seen = [waits(), waits(), waits(), waits()]
     seen[rank] = waits("broadcast", {"is_default_group": "True", "src": "0"})
     report = job_of(*seen).report()
@@ -297,3 +337,52 @@ def test_rank_that_polls_its_work_waits_and_its_waking_says_nothing() -> None:
     report = job_of(polling, polling, sleeps(), polling, later=later).report()
 
     assert told(report) == (Kind.MISSING_PARTICIPANT, Cause.SLEEPING, {2})
+
+
+def test_of_a_group_whose_members_are_not_known_nobody_is_accused_among_several() -> None:
+    """Rank 0 waits in a group of two: rank 1 may be missing, or any other that is busy with its own."""
+    waiting = waits(locals_=subgroup(2, 0, "replicas"))
+    report = job_of(waiting, sleeps(), sleeps(), sleeps()).report()
+
+    assert told(report) == (Kind.MISSING_PARTICIPANT, Cause.SLEEPING, set())
+    assert candidates(report) == {1, 2, 3}
+
+
+def test_the_only_rank_that_stands_still_is_missing_though_members_are_not_known() -> None:
+    waiting = waits(locals_=subgroup(2, 0, "replicas"))
+    validating = sleeps(frame("validate", 80), MAIN)
+    later = {rank: sleeps(frame("score", 90), MAIN) for rank in (2, 3)}
+    report = job_of(waiting, sleeps(), validating, validating, later=later).report()
+
+    assert told(report) == (Kind.MISSING_PARTICIPANT, Cause.SLEEPING, {1})
+
+
+def test_ranks_that_ended_and_that_nobody_waits_for_are_not_blamed() -> None:
+    report = replace(job_of(), seen={0: sleeps()}, ended={1: None, 2: None, 3: 0}).report()
+
+    assert told(report)[2] == set()
+
+
+def test_variable_that_holds_a_group_is_no_identity() -> None:
+    """`for g in order: all_reduce(x, group=g)`: all ranks stand in one line, in different groups."""
+    line = frame("step", 40, source=SourceContext(loops=((30, 60),), group="g"))
+    there = waits(locals_=subgroup(4, 0, "undefined"), around=(line, MAIN))
+    report = job_of(there, there, there, there).report()
+
+    assert told(report) == (Kind.INSUFFICIENT_EVIDENCE, None, set())
+
+
+def test_receive_from_anybody_waits_for_the_rank_that_is_not_in_communication() -> None:
+    anybody = replace(waits(), frames=(frame("recv", 2799, C10D, locals_={"src": "None"}), *IN_LOOP))
+    report = job_of(anybody, waits(), sleeps(), waits()).report()
+
+    assert told(report) == (Kind.MISSING_PARTICIPANT, Cause.SLEEPING, {2})
+
+
+def test_backward_that_waits_beside_a_collective_names_all() -> None:
+    autograd = C10D.replace("torch/distributed/distributed_c10d", "torch/autograd/graph")
+    backward = replace(waits(), frames=(frame("_engine_run_backward", 979, autograd), *IN_LOOP))
+    report = job_of(backward, backward, waits("barrier"), backward).report()
+
+    assert told(report) == (Kind.INSUFFICIENT_EVIDENCE, None, set())
+    assert candidates(report) == {0, 1, 2, 3}

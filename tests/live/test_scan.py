@@ -102,7 +102,7 @@ def test_verdict_names_kind_rank_and_cause(case: Case, tmp_path: Path) -> None:
     assert (scan.kind, scan.cause, scan.blamed) == (case.kind, case.cause, case.culprits), scan.summary
     assert scan.exit_code == 3
     assert not scan.blamed & set(scan.verdict["victims"])
-    assert scan.verdict["since_s"] is None or scan.verdict["since_s"] >= 5
+    assert scan.verdict["since_s"] is None or scan.verdict["since_s"] >= 4
     if case.env:
         assert scan.verdict["confidence"] in {"supported", "suggested"}
     assert {rank for rank, state in after.items() if state == "T"} == {rank for rank, state in before.items() if state == "T"}

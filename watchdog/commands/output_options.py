@@ -32,12 +32,12 @@ class Destinations:
         from pardbg.watchdog.outputs.markdown import render_markdown  # noqa: PLC0415
         from pardbg.watchdog.outputs.terminal import render_terminal  # noqa: PLC0415
 
+        text = render_json(report) if self.as_json else render_terminal(report, width=_width(), color=_wants_color())
+        click.echo(text, nl=not text.endswith("\n"), color=True)  # first: a full disk must not cost the verdict
         if self.html is not None:
             _write(self.html, render_html(report))
         if self.markdown is not None:
             _write(self.markdown, render_markdown(report))
-        text = render_json(report) if self.as_json else render_terminal(report, width=_width(), color=_wants_color())
-        click.echo(text, nl=not text.endswith("\n"), color=True)
         return exit_code(report, strict=self.is_strict)
 
 

@@ -1,5 +1,6 @@
 """`pardbg scan`: who is to blame in a job that runs now."""
 
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import click
 
 from pardbg.watchdog.commands.output_options import Destinations, output_options
 from pardbg.watchdog.commands.progress import show_progress
-from pardbg.watchdog.errors import InputError
+from pardbg.watchdog.errors import InputError, ParseError
 from pardbg.watchdog.positions.rules import CauseRule, cause_rules, parse_rules
 
 SHORTEST_S, LONGEST_S = 0.1, 3600.0
@@ -20,8 +21,17 @@ def _read_causes(_context: click.Context, _parameter: click.Parameter, path: Pat
         return None
     try:
         return (*parse_rules(path.read_bytes()), *cause_rules())
+    except ParseError as error:
+        raise InputError(f"{path}: {error}", remedy="see watchdog/positions/causes.json for the form") from error
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}", remedy="name a file with a table of causes") from error
+
+
+def _refuse_nan(_context: click.Context, _parameter: click.Parameter, value: float | None) -> float | None:
+    """A range does not notice it."""
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("not a number of seconds")
+    return value
 
 
 @click.command(
@@ -37,7 +47,12 @@ Examples:
     "--job", metavar="ID", help="The job: a run id, a Slurm job, ...; torchrun:ID, slurm:ID, k8s:ID, run:ID say which."
 )
 @click.option(
-    "--pid", "pids", type=click.IntRange(min=1), multiple=True, metavar="PID", help="A process of the job; repeatable."
+    "--pid",
+    "pids",
+    type=click.IntRange(min=1),
+    multiple=True,
+    metavar="PID",
+    help="A process of the job. Repeatable: one for each rank, in their order, where processes do not say their rank.",
 )
 @click.option("--local", "is_local", is_flag=True, help="The only job of this machine.")
 @click.option("--world", "world_size", type=click.IntRange(min=1), metavar="N", help="Only a job of N ranks.")
@@ -55,6 +70,7 @@ Examples:
     "--timeout",
     "timeout_s",
     type=click.FloatRange(SHORTEST_S, LONGEST_S),
+    callback=_refuse_nan,
     default=60.0,
     show_default=True,
     metavar="S",
@@ -64,6 +80,7 @@ Examples:
     "--interval",
     "interval_s",
     type=click.FloatRange(SHORTEST_S, LONGEST_S),
+    callback=_refuse_nan,
     metavar="S",
     help="Seconds between the two samples; adapted to the job if not given (2 to 30).",
 )
@@ -86,12 +103,13 @@ def scan(context: click.Context, /, destinations: Destinations, **options: Any) 
     (two of them for some 50 ms where nothing else explains). Two samples are taken; a job that waits for less than five seconds
     is given the time to move. Exit code: 0 healthy, 3 a fault was found, 4 undetermined.
     """
-    from pardbg.watchdog.commands.scanning import Request, run_scan  # noqa: PLC0415 - `--help` does not wait for it
+    from pardbg.watchdog.commands.scanning import Request, keep_evidence, run_scan  # noqa: PLC0415 - `--help` does not wait for it
 
     request = Request(**options)
     with show_progress(sys.stderr) as progress:
         scanned = run_scan(request, progress)
     code = destinations.publish(scanned.report)
+    keep_evidence(request, scanned)
     if scanned.is_interrupted:
         raise click.Abort
     context.exit(code)

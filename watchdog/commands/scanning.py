@@ -29,7 +29,7 @@ class Request:
 
 
 def run_scan(request: Request, progress: Progress) -> Scanned:
-    """Scans, and keeps the evidence where that was asked for.
+    """Scans; a folder for the evidence is made first.
 
     Raises:
         InputError: if the options name no job, several, or a folder that cannot be used.
@@ -41,7 +41,10 @@ def run_scan(request: Request, progress: Progress) -> Scanned:
         make_folder(request.folder)
     query = JobQuery(job=request.job, pids=request.pids, world_size=request.world_size)
     settings = Settings(timeout_s=request.timeout_s, interval_s=request.interval_s, rules=request.rules)
-    scanned = scan(lambda: find_world(query), settings, progress)
+    return scan(lambda: find_world(query), settings, progress)
+
+
+def keep_evidence(request: Request, scanned: Scanned) -> None:
+    """Saves what was seen, if that was asked for: after the verdict has been told, since a full disk may be why it hangs."""
     if request.folder is not None:
         save_evidence(scanned, request.folder)
-    return scanned

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from pardbg.watchdog.correlators.cascade import group_alike, name_alike, refer_to_groups, refer_to_operation
 from pardbg.watchdog.correlators.device_stuck import is_device_stuck
-from pardbg.watchdog.correlators.situation import Situation, before_first_operation
+from pardbg.watchdog.correlators.situation import Situation, before_first_operation, is_setting_up
 from pardbg.watchdog.correlators.wording import count_ranks, name_meeting, name_ranks, since, wait_verb, waiting_line
 from pardbg.watchdog.graph.meetings import Meeting
 from pardbg.watchdog.graph.standing import Stance
@@ -40,6 +40,9 @@ def is_stuck(situation: Situation, meeting: Meeting) -> bool:
         return False  # its members also wait elsewhere, and that may be what holds them
     if meeting.key.is_p2p:
         return len(meeting.waiting) > 1
+    gathering = situation.gathering(meeting.key)
+    if gathering is not None and not gathering.is_described:
+        return False
     group = situation.groups.groups[meeting.key.group]
     diverged = any(found.group.index == group.index for found in situation.divergences)
     return situation.progress.is_whole(group.index) and not diverged and not group.claims
@@ -73,7 +76,9 @@ def _single(situation: Situation, meetings: list[Meeting]) -> Finding:
     entered = {rank for meeting in meetings for rank in meeting.entered}
     victims = sorted(entered.union(situation.graph.victims(meeting.key for meeting in meetings)))
     return Finding(
-        kind=Kind.INIT_STUCK if before_first_operation(situation, victims) else Kind.COMM_STUCK,
+        kind=Kind.INIT_STUCK
+        if is_setting_up(situation, first) or before_first_operation(situation, victims)
+        else Kind.COMM_STUCK,
         confidence=Confidence.SUGGESTED if first.key.is_gathering else Confidence.SUPPORTED,  # stacks have no numbers
         victims=tuple(victims),
         group=refer_to_groups(situation, meetings),

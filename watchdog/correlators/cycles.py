@@ -28,7 +28,7 @@ def correlate(situation: Situation) -> Iterable[Finding]:
         if any(_is_contradictory(situation, meeting) for meeting in meetings):
             continue  # `group_mismatch` speaks of it
         if all(meeting.key.is_gathering for meeting in meetings) and len({meeting.key.group for meeting in meetings}) == 1:
-            continue  # `desync_by_stacks` speaks of it
+            continue  # `desync_by_stacks` speaks of it, or `missing_participant`
         transfers = [meeting for meeting in meetings if meeting.key.is_p2p]
         if len(transfers) == len(meetings):
             yield _p2p_deadlock(situation, cycle, meetings)
@@ -83,7 +83,9 @@ def _p2p_deadlock(situation: Situation, cycle: frozenset[Node], meetings: list[M
 
 
 def _p2p_unmatched(situation: Situation, cycle: frozenset[Node], transfers: list[Meeting]) -> Finding:
-    peers = sorted({rank for meeting in transfers for rank in meeting.absent})
+    absent = sorted({rank for meeting in transfers for rank in meeting.absent})
+    elsewhere = [rank for rank in absent if not all(key.is_p2p for key in situation.graph.room.keys(rank))]
+    peers = elsewhere or absent  # a peer that itself waits in a transfer is a link of the chain
     victims = situation.graph.victims([*cycle])
     waiting = sorted({*_members(cycle), *victims} - set(peers))
     first = transfers[0]
@@ -139,7 +141,8 @@ def _votes(situation: Situation, one: Meeting, other: Meeting) -> Sides:
     both = _takers(situation, one) & _takers(situation, other)
     stands = [(meeting, tuple(rank for rank in meeting.waiting if rank in both)) for meeting in (one, other)]
     sides = [(_token(situation, meeting), ranks) for meeting, ranks in stands if ranks]
-    unseen = tuple(sorted(rank for rank in both if not situation.is_seen(rank)))
+    vague = {*one.vague, *other.vague}
+    unseen = tuple(sorted(rank for rank in both if not situation.is_seen(rank) or rank in vague))
     return Sides(0, tuple(sorted(sides, key=lambda side: (-len(side[1]), side[1]))), unseen)
 
 

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Iterable
 from enum import IntEnum
 
-from pardbg.watchdog.correlators.situation import Situation
+from pardbg.watchdog.correlators.situation import Situation, is_setting_up
 from pardbg.watchdog.correlators.wording import count_ranks, name_meeting, name_ranks, since, wait_verb, waiting_line
 from pardbg.watchdog.model.evidence import RankDescription
 from pardbg.watchdog.model.names import Cause, CollectorName, Confidence, Kind
@@ -26,6 +26,7 @@ def correlate(situation: Situation) -> Iterable[Finding]:
     roots = [rank for rank in ended if not situation.standings[rank].fronts]
     if not ended or not _matters(situation, ended):
         return
+    roots = [rank for rank in roots if _is_missed(situation, rank)]
     first = _went_first(situation, roots)
     if first:
         yield _describe(situation, tuple(first), ended)
@@ -36,6 +37,14 @@ def _matters(situation: Situation, ended: list[int]) -> bool:
     if situation.waiting_ranks or len(ended) < len(situation.standings):
         return True
     return any(situation.view.processes[rank].exit_code not in {0, None} for rank in ended)
+
+
+def _is_missed(situation: Situation, rank: int) -> bool:
+    """Whether the end of a rank matters to anybody: one that ended in peace, or nobody knows how, must leave others waiting."""
+    if situation.view.processes[rank].exit_code not in {0, None} or not situation.view.looks:
+        return True
+    asks = any(_asks_store(standing.position) for standing in situation.standings.values())
+    return asks or bool(situation.graph.missed_by(rank))
 
 
 class Fate(IntEnum):
@@ -75,7 +84,7 @@ def has_not_started(situation: Situation, rank: int) -> bool:
     if process is None or process.pid is not None or process.exit_code is not None:
         return False
     missed = situation.graph.missed_by(rank)
-    return any(situation.collective_ref(meeting).op == "init_process_group" for meeting in missed if meeting.key.is_gathering)
+    return any(is_setting_up(situation, meeting) for meeting in missed)
 
 
 def was_ended_by_others(situation: Situation, rank: int) -> bool:

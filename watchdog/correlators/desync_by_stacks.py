@@ -2,7 +2,7 @@
 
 Without sequence numbers a place says who diverged only where nobody can have finished ahead of the others: collectives in
 which every member needs every other. A rooted operation (broadcast) lets some go on while others still wait for a member that
-skipped it, so a rank that waits in one may be innocent, unless its data come straight from the source.
+skipped it, so a rank that waits in one may be innocent, unless it deals with nobody but the source.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,19 +22,20 @@ def correlate(situation: Situation) -> Iterable[Finding]:
     by_group: dict[int, list[Meeting]] = {}
     for key, meeting in situation.graph.meetings.items():
         gathering = situation.gathering(key)
-        if gathering is not None and gathering.has_members and gathering.op:
+        if gathering is not None and gathering.has_members and gathering.is_described and gathering.op:
             by_group.setdefault(key.group, []).append(meeting)
     for group, meetings in by_group.items():
-        members = set(situation.groups.groups[group].ranks)
         present = {rank for meeting in meetings for rank in meeting.waiting}
-        if len(meetings) > 1 and present == members:
-            yield _describe(situation, sorted(meetings, key=lambda meeting: (-len(meeting.waiting), meeting.waiting)))
+        others = [rank for rank in situation.groups.groups[group].ranks if rank not in present]
+        if len(meetings) > 1 and not any(situation.standings[rank].can_be_root for rank in others):
+            ordered = sorted(meetings, key=lambda meeting: (-len(meeting.waiting), meeting.waiting))
+            yield _describe(situation, ordered, tuple(others))
 
 
-def _describe(situation: Situation, meetings: Sequence[Meeting]) -> Finding:
+def _describe(situation: Situation, meetings: Sequence[Meeting], silent: tuple[int, ...]) -> Finding:
     group = situation.groups.groups[meetings[0].key.group]
     tokens = [Token(op=_words(situation, meeting), dtypes=None, elements=None, where=None) for meeting in meetings]
-    sides = Sides(0, tuple((token, meeting.waiting) for token, meeting in zip(tokens, meetings, strict=True)), ())
+    sides = Sides(0, tuple((token, meeting.waiting) for token, meeting in zip(tokens, meetings, strict=True)), silent)
     minority = sides.minority if all(_is_telling(situation, meeting) for meeting in meetings) else ()
     everybody = sorted({rank for meeting in meetings for rank in meeting.waiting})
     subjects = tuple(
@@ -84,10 +85,15 @@ def _is_telling(situation: Situation, meeting: Meeting) -> bool:
     group = situation.groups.groups[meeting.key.group]
     if collective.op != "broadcast" or collective.src not in group.ranks or situation.is_on_accelerator:
         return False
-    return len(meeting.waiting) == 1 and _is_fed_directly(group.ranks, collective.src, meeting.waiting[0])
+    return len(meeting.waiting) == 1 and _deals_with_source_only(group.ranks, collective.src, meeting.waiting[0])
 
 
-def _is_fed_directly(members: Sequence[int], source: int, rank: int) -> bool:
-    """Whether gloo's broadcast, a binomial tree, sends this rank its data without a third one in between."""
+def _deals_with_source_only(members: Sequence[int], source: int, rank: int) -> bool:
+    """Whether this rank gets its data straight from the source and passes them to nobody, in gloo's binomial tree.
+
+    There the parent of the member at a distance from the source is the one at that distance without its highest bit; and who
+    passes data on waits until they are taken.
+    """
     distance = (members.index(rank) - members.index(source)) % len(members)
-    return distance & (distance - 1) == 0
+    is_fed_by_source = distance > 0 and distance & (distance - 1) == 0
+    return is_fed_by_source and distance + 2 * distance >= len(members)

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable
 
 from pardbg.watchdog.correlators.dead_rank import has_not_started, was_ended_by_others
-from pardbg.watchdog.correlators.situation import Situation, before_first_operation
+from pardbg.watchdog.correlators.situation import Situation, before_first_operation, is_setting_up
 from pardbg.watchdog.correlators.wording import (
     absent_line,
     child_words,
@@ -71,9 +71,11 @@ def _age(situation: Situation, meeting: Meeting) -> tuple[bool, bool, int, float
 
 def _describe(situation: Situation, roots: tuple[int, ...], meeting: Meeting) -> Finding:
     """Of several roots those that stand still are to blame; where all of them get on with it, it is a slow phase."""
+    roots, is_certain = _accused(situation, roots)
     moving = tuple(root for root in roots if situation.host_motion(root))
     still = tuple(root for root in roots if root not in moving)
     named = still or moving
+    subjects = tuple(situation.subject(root, _why(situation, root, meeting)) for root in still)
     victims = situation.graph.victims(roots)
     positions = [situation.standings[root].position for root in named]
     rules = [position.rule for position in positions if position and position.rule]
@@ -85,24 +87,37 @@ def _describe(situation: Situation, roots: tuple[int, ...], meeting: Meeting) ->
     return Finding(
         kind=Kind.SLOW_PHASE if not still else Kind.INIT_STUCK if is_init else Kind.MISSING_PARTICIPANT,
         cause=cause,
-        confidence=_confidence(situation, named, meeting),
-        culprits=tuple(situation.subject(root, _why(situation, root, meeting)) for root in still),
+        confidence=_confidence(situation, named, meeting) if is_certain else Confidence.SUGGESTED,
+        culprits=subjects if is_certain else (),
+        candidates=() if is_certain else subjects,
         waiting_for=tuple(situation.subject(root, situation.host_motion(root)) for root in moving),
         victims=victims,
         group=situation.meeting_group(meeting.key),
         collective=situation.collective_ref(meeting),
         since_s=_since_s(situation, named, meeting),
-        claim=_claim(situation, named, victims, meeting),
+        claim=_claim(situation, named, victims, meeting, is_certain=is_certain),
         evidence=_evidence(situation, named, meeting),
         advice=tuple(dict.fromkeys(rule.advice for rule in rules if not rule.command)),
         actions=_actions(situation, named),
     )
 
 
+def _accused(situation: Situation, roots: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:
+    """Who of the roots is missing, and whether that is certain.
+
+    Where the members of a group are not known, every rank on the host may be the one that is missing from it, and most are busy
+    with their own. One that is known to be missing explains the rest; else the only one that stands still does.
+    """
+    known = tuple(root for root in roots if any(map(situation.has_members, situation.graph.missed_by(root))))
+    if known:
+        return known, True
+    still = tuple(root for root in roots if situation.standings[root].is_still)
+    return still or roots, len(still or roots) == 1
+
+
 def _is_start(situation: Situation, roots: tuple[int, ...], meeting: Meeting) -> bool:
     """Whether this is before a rank's first completed operation: by the recorders, or since the job itself is being set up."""
-    is_setting_up = meeting.key.is_gathering and situation.collective_ref(meeting).op == "init_process_group"
-    return is_setting_up or before_first_operation(situation, (*roots, *meeting.entered))
+    return is_setting_up(situation, meeting) or before_first_operation(situation, (*roots, *meeting.entered))
 
 
 def _cause(situation: Situation, root: int) -> Cause | None:
@@ -150,8 +165,15 @@ def _doing(situation: Situation, root: int, meeting: Meeting, before: str) -> st
     )
 
 
-def _claim(situation: Situation, roots: tuple[int, ...], victims: tuple[int, ...], meeting: Meeting) -> str:
+def _claim(
+    situation: Situation, roots: tuple[int, ...], victims: tuple[int, ...], meeting: Meeting, *, is_certain: bool
+) -> str:
     have = "has" if len(roots) == 1 else "have"
+    if not is_certain:
+        return (
+            f"one of {name_ranks(roots)} has not joined {name_meeting(situation, meeting)}, whose members are not known; "
+            f"{count_ranks(victims)} {wait_verb(victims)}{since(situation, meeting)}"
+        )
     doing = _doing(situation, roots[0], meeting, "; ")
     return (
         f"{name_ranks(roots)} {have} not joined {name_meeting(situation, meeting)}"

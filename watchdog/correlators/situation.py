@@ -23,6 +23,7 @@ from pardbg.watchdog.model.names import Cause, Scope
 from pardbg.watchdog.model.operations import DEVICE_BACKENDS
 from pardbg.watchdog.model.recording import Operation, Recording
 from pardbg.watchdog.model.report import CollectiveRef, Device, GroupRef, Subject
+from pardbg.watchdog.positions.position import Place
 from pardbg.watchdog.positions.rules import CauseRule, cause_rules
 from pardbg.watchdog.store.view import EvidenceView
 
@@ -63,7 +64,11 @@ class Situation:
     @cached_property
     def waiting_ranks(self) -> tuple[int, ...]:
         """All ranks with an operation outstanding, or waiting in one by their own stacks."""
-        return tuple(rank for rank, standing in self.standings.items() if standing.fronts or self.graph.room.keys(rank))
+        return tuple(
+            rank
+            for rank, standing in self.standings.items()
+            if standing.fronts or self.graph.room.keys(rank) or _is_in_foreign_library(standing)
+        )
 
     def stance(self, rank: int) -> Stance:
         """What a rank is doing."""
@@ -152,6 +157,11 @@ class Situation:
         """What stacks tell of a meeting; None if recordings do."""
         return self.graph.room.gatherings.by_key.get(key)
 
+    def has_members(self, meeting: Meeting) -> bool:
+        """Whether it is known who has to come to a meeting."""
+        gathering = self.gathering(meeting.key)
+        return gathering is None or gathering.has_members
+
     def is_seen(self, rank: int) -> bool:
         """Whether it is known what this rank does."""
         return rank in self.view.recordings or self.standings[rank].stance is not Stance.UNSEEN
@@ -221,8 +231,17 @@ class Situation:
         return coordinates(self.groups)
 
 
+def _is_in_foreign_library(standing: Standing) -> bool:
+    return standing.position is not None and standing.position.place is Place.FOREIGN
+
+
 def _known(rank: int) -> int | None:
     return None if rank == UNKNOWN_PEER else rank
+
+
+def is_setting_up(situation: Situation, meeting: Meeting) -> bool:
+    """Whether the ranks of a meeting are still creating the job's first group."""
+    return meeting.key.is_gathering and situation.collective_ref(meeting).op == "init_process_group"
 
 
 def before_first_operation(situation: Situation, ranks: Iterable[int]) -> bool:

@@ -37,7 +37,12 @@ def correlate(situation: Situation) -> Iterable[Finding]:
     if not open_ends:
         return
     circle = [] if candidates else _find_circle(situation, open_ends)
-    yield _describe_circle(situation, circle) if circle else _describe(situation, open_ends, candidates)
+    if circle:
+        yield _describe_circle(situation, circle)
+        return
+    for meeting in (situation.graph.meetings[node] for node in open_ends if not isinstance(node, int) and node.is_gathering):
+        candidates |= {rank: f"waits in {name_meeting(situation, meeting)}" for rank in meeting.waiting}
+    yield _describe(situation, open_ends, candidates)
 
 
 def _find_circle(situation: Situation, open_ends: list[Node]) -> list[Meeting]:
@@ -98,6 +103,7 @@ def _absentees(situation: Situation, meeting: Meeting) -> dict[int, str]:
 
 def _describe(situation: Situation, open_ends: list[Node], candidates: dict[int, str]) -> Finding:
     victims = tuple(rank for rank in situation.waiting_ranks if rank not in candidates)
+    waiting = victims or situation.waiting_ranks
     meeting = _oldest(situation, open_ends)
     named = f"; it may be {name_ranks(candidates)}" if candidates else ""
     where = f" in {name_meeting(situation, meeting)}{since(situation, meeting)}" if meeting else ""
@@ -109,7 +115,7 @@ def _describe(situation: Situation, open_ends: list[Node], candidates: dict[int,
         group=situation.meeting_group(meeting.key) if meeting else None,
         collective=situation.collective_ref(meeting) if meeting else None,
         since_s=situation.waiting_s(meeting) if meeting else None,
-        claim=f"{count_ranks(victims)} {wait_verb(victims)}{where}, and what was seen does not say for whom{named}",
+        claim=f"{count_ranks(waiting)} {wait_verb(waiting)}{where}, and what was seen does not say for whom{named}",
         evidence=(waiting_line(situation, meeting),) if meeting and meeting.entered else (),
         advice=("Bring the flight-recorder dumps and the stacks of the ranks named here.",),
         actions=tuple(_look(situation, rank) for rank in sorted(candidates)[:4]),

@@ -58,6 +58,9 @@ def _compare(frames: Sequence[StackFrame], witness: Sequence[StackFrame]) -> Dep
         shared += 1
     for mine, other in zip(here[:shared], there[:shared], strict=True):
         for handler in mine.source.handlers if mine.source is not None else ():
+            loops = mine.source.loops if mine.source is not None else ()
+            if any(first <= other.line <= last for first, last in loops):
+                continue  # the next turn of the loop takes it back to the others
             if handler.body[0] <= other.line <= handler.body[1]:
                 return Departure.EXCEPT if handler.clause.startswith("except") else Departure.FINALLY
     if not shared:

@@ -29,6 +29,7 @@ class Gathering:
         source: the source of a broadcast (global rank), where it is known.
         frame: where the first of them stands.
         has_members: whether the members of the group are known.
+        is_described: whether the group is known by more than a name in a program, which may mean several.
     """
 
     op: str
@@ -36,6 +37,7 @@ class Gathering:
     frame: StackFrame | None
     waiting: tuple[int, ...]
     has_members: bool
+    is_described: bool = True
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,8 @@ def find_gatherings(standings: dict[int, Standing], groups: Groups, world_size: 
         for ordinal, (op, source, here) in enumerate(_by_operation(cluster, waiting), 1):
             key = MeetingKey(group.index, -ordinal)
             frame = waiting[here[0]].frame
-            gatherings.by_key[key] = Gathering(op, source, frame, here, has_members=ranks is not None)
+            is_described = all(waiting[rank].sign.is_described for rank in here)
+            gatherings.by_key[key] = Gathering(op, source, frame, here, ranks is not None, is_described)
             gatherings.by_rank.update(dict.fromkeys(here, key))
     return Groups(tuple(found), groups.by_rank), gatherings
 
@@ -75,7 +78,10 @@ def find_gatherings(standings: dict[int, Standing], groups: Groups, world_size: 
 def _waits_by_stack(standing: Standing) -> Position | None:
     position = standing.position
     is_hidden = standing.stance is Stance.HIDDEN and not standing.is_recorded
-    return position if is_hidden and position is not None and position.place in {Place.COLLECTIVE, Place.DEVICE} else None
+    if not is_hidden or position is None:
+        return None
+    is_vague_p2p = position.place is Place.P2P and position.peer is None  # from anybody, or a batch
+    return position if is_vague_p2p or position.place in {Place.COLLECTIVE, Place.DEVICE} else None
 
 
 def _label(sign: GroupSign, world_size: int | None) -> Label:
@@ -122,8 +128,14 @@ def _add_group(groups: list[Group], label: Label, ranks: tuple[int, ...] | None,
 
 
 def _by_operation(cluster: list[int], waiting: dict[int, Position]) -> list[tuple[str, int | None, tuple[int, ...]]]:
+    sources: dict[str, set[int]] = {}
+    for rank in cluster:
+        peer = waiting[rank].peer
+        sources.setdefault(waiting[rank].op, set()).update([] if peer is None else [peer])
     operations: dict[tuple[str, int | None], list[int]] = {}
     for rank in sorted(cluster):
         position = waiting[rank]
-        operations.setdefault((position.op, position.peer), []).append(rank)
+        known = sources[position.op]  # a source that could not be read is no other source
+        source = position.peer if len(known) > 1 else next(iter(known), None)
+        operations.setdefault((position.op, source), []).append(rank)
     return [(op, source, tuple(ranks)) for (op, source), ranks in operations.items()]

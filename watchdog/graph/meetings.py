@@ -72,7 +72,9 @@ class Room:
         standing = self.standings[rank]
         if standing.stance is Stance.HIDDEN:
             gathering = self.gatherings.by_rank.get(rank)
-            return stack_keys(standing) if gathering is None else (gathering,)
+            if gathering is not None:
+                return (gathering,)
+            return tuple(key for key in stack_keys(standing) if {key.src, key.dst} <= self.standings.keys())
         return tuple(key for front in self.fronts(rank) for key in self.front_keys(front))
 
     def front_keys(self, front: Front) -> tuple[MeetingKey, ...]:

@@ -6,6 +6,7 @@ wake to poll, so there it says nothing). Processor time is no sign of life: an e
 The rank that the others wait for lives if it or its children read or write, or if its compilers work.
 """
 
+from collections.abc import Collection
 from itertools import pairwise
 
 from pardbg.watchdog.graph.standing import Stance, Standing
@@ -17,6 +18,7 @@ from pardbg.watchdog.store.view import EvidenceView
 
 LEAST_BYTES = 64 * 1024
 LEAST_CHILD_CPU_S = 0.2
+LEAST_CPU_S = 0.1
 WAITING = frozenset({Place.COLLECTIVE, Place.P2P, Place.DEVICE, Place.FOREIGN})
 
 
@@ -40,6 +42,18 @@ def job_motion(view: EvidenceView, standings: dict[int, Standing]) -> str:
     return ""
 
 
+def is_astir(view: EvidenceView) -> bool:
+    """Whether any rank did anything between its first look and its last: then a job in which nobody waits is alive."""
+    for rank, looks in view.looks.items():
+        before, after = looks[0], looks[-1]
+        is_elsewhere = _main_frames(view, rank, 0) != _main_frames(view, rank, -1)
+        was_awake = (after.voluntary_switches or 0) != (before.voluntary_switches or 0)
+        has_worked = (after.cpu_s or 0.0) - (before.cpu_s or 0.0) >= LEAST_CPU_S
+        if is_elsewhere or was_awake or has_worked or (after.moved_bytes or 0) - (before.moved_bytes or 0) >= LEAST_BYTES:
+            return True
+    return False
+
+
 def host_motion(view: EvidenceView, rank: int, cause: Cause | None) -> str:
     """What shows that a rank on the host gets on with it, in words; empty if nothing does or there is only one look."""
     looks = view.looks.get(rank, ())
@@ -55,14 +69,25 @@ def host_motion(view: EvidenceView, rank: int, cause: Cause | None) -> str:
     return ""
 
 
-def oldest_wait_s(view: EvidenceView, standings: dict[int, Standing]) -> float | None:
-    """For how long the longest waiting main thread has not run, seconds; None if no process tells."""
-    still = [
+def oldest_wait_s(view: EvidenceView, standings: dict[int, Standing], among: Collection[int] | None = None) -> float | None:
+    """For how long the longest waiting main thread (of these ranks, if given) has not run, seconds; None if none tells."""
+    return max(_waits_s(view, standings, among), default=None)
+
+
+def youngest_wait_s(view: EvidenceView, standings: dict[int, Standing]) -> float | None:
+    """The same of the shortest."""
+    return min(_waits_s(view, standings, None), default=None)
+
+
+def _waits_s(view: EvidenceView, standings: dict[int, Standing], among: Collection[int] | None) -> list[float]:
+    return [
         looks[-1].still_s
         for rank, looks in view.looks.items()
-        if looks[-1].still_s is not None and _waits(standings.get(rank)) and not looks[-1].uses_device
+        if looks[-1].still_s is not None
+        and _waits(standings.get(rank))
+        and not looks[-1].uses_device
+        and (among is None or rank in among)
     ]
-    return max(still, default=None)
 
 
 def _waits(standing: Standing | None) -> bool:

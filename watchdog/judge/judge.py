@@ -10,6 +10,7 @@ from pardbg.watchdog.correlators.cascade import find_consequences
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import name_group, name_ranks, stack_line
 from pardbg.watchdog.graph.axes import find_layout
+from pardbg.watchdog.graph.motion import is_astir
 from pardbg.watchdog.graph.standing import Stance
 from pardbg.watchdog.judge.patience import impatience
 from pardbg.watchdog.judge.precedence import clear_of_blame, clear_victims, rank_findings
@@ -26,7 +27,7 @@ MAX_STACKS = 8  # lines of evidence for the ranks a finding names; the files hav
 class Circumstances:
     """What the evidence itself does not say: when the judging was done, how long the whole took, and by which table of causes.
 
-    ``is_restarting``: the job's processes changed while they were looked at.
+    ``is_void``: why nothing can be said at all, e.g. since the job is restarting; empty if something can.
     """
 
     decided_at: str
@@ -35,14 +36,14 @@ class Circumstances:
     sampled_at: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     rules: tuple[CauseRule, ...] | None = None
-    is_restarting: bool = False
+    is_void: str = ""
 
 
 def judge(view: EvidenceView, circumstances: Circumstances) -> Report:
     """Decides. The same evidence gives the same report, in whatever order it was read."""
     situation = Situation.of(view, circumstances.rules)
     motion = situation.motion
-    is_quiet = bool(motion) or circumstances.is_restarting
+    is_quiet = bool(motion or circumstances.is_void)
     found = () if is_quiet else tuple(finding for correlate in CORRELATORS for finding in correlate(situation))
     findings, set_aside = rank_findings(_cap(view, finding) for finding in found)
     early = impatience(situation, findings[0]) if findings else ""
@@ -56,8 +57,8 @@ def judge(view: EvidenceView, circumstances: Circumstances) -> Report:
         set_aside += find_consequences(situation, verdict, blamed)
     unknowns = (*_unknowns(view), *_unsaid(situation, verdict))
     status, note = (Status.UNDETERMINED, early) if early else _status(situation, verdict, motion)
-    if circumstances.is_restarting:
-        status, note = Status.UNDETERMINED, "restarting: its processes changed while they were looked at, twice"
+    if circumstances.is_void:
+        status, note = Status.UNDETERMINED, circumstances.is_void
     return Report(
         pardbg_version=__version__,
         job=Job(
@@ -124,6 +125,8 @@ def _doubt(situation: Situation) -> str:
     """Why nobody waiting does not mean that all is well; empty if it does."""
     view = situation.view
     unseen = [rank for rank in situation.standings if not situation.is_seen(rank)]
+    if view.looks and not unseen and not is_astir(view):
+        return "no rank waits for another, and none has done anything between the samples: all may be stuck in one place"
     if view.looks:
         return f"nobody waits as far as was seen; {name_ranks(unseen)} could not be looked into" if unseen else ""
     if not view.recordings:

@@ -9,6 +9,7 @@ from pardbg.watchdog.model.recording import Recording
 from pardbg.watchdog.model.report import Finding
 
 LEAST_WAIT_S = 5.0
+START_WAIT_S = 30.0  # ranks do not start at once
 GAPS = 3  # times the longest pause the job has made before
 CERTAIN = frozenset({Kind.DEAD_RANK, Kind.SLOW_PHASE})
 
@@ -18,17 +19,35 @@ def impatience(situation: Situation, verdict: Finding) -> str:
 
     Evidence from files has no say here: that a wait was young when a file was written means nothing later.
     """
-    if verdict.kind in CERTAIN or verdict.cause in {Cause.STOPPED, Cause.DEBUGGER}:
+    if verdict.kind in CERTAIN or _is_held(situation, verdict):
         return ""
-    waited_s = oldest_wait_s(situation.view, situation.standings)
+    waited_s = _waited_s(situation, verdict)
     if waited_s is None:
         return ""
     pause_s = longest_pause_s(situation)
-    enough_s = patience_s(pause_s)
+    enough_s = START_WAIT_S if verdict.kind is Kind.INIT_STUCK else patience_s(pause_s)
     if waited_s >= enough_s:
         return ""
     known = f"this job's longest pause is {pause_s:.0f} s; " if pause_s else ""
     return f"still for {waited_s:.1f} s; {known}ask again in {enough_s - waited_s:.0f} s"
+
+
+def _is_held(situation: Situation, verdict: Finding) -> bool:
+    """Whether the culprits are stopped, and were in both samples."""
+    ranks = [subject.rank for subject in verdict.culprits if subject.rank is not None]
+    is_stopped = verdict.cause in {Cause.STOPPED, Cause.DEBUGGER}
+    return is_stopped and all(situation.standings[rank].is_still for rank in ranks)
+
+
+def _waited_s(situation: Situation, verdict: Finding) -> float | None:
+    """For how long the longest of those has waited who wait in the very operation of the verdict; else of all who wait."""
+    here = {
+        rank
+        for meeting in situation.graph.meetings.values()
+        if situation.collective_ref(meeting) == verdict.collective and situation.meeting_group(meeting.key) == verdict.group
+        for rank in meeting.waiting
+    }
+    return oldest_wait_s(situation.view, situation.standings, here or None)
 
 
 def patience_s(pause_s: float | None) -> float:

@@ -84,7 +84,7 @@ def _read_start(frame: StackFrame, frames: Sequence[StackFrame]) -> Position | N
     name = next((name for name in names if _STARTING.match(name)), None)
     if name is None:
         return None
-    return Position(place=Place.COLLECTIVE, frame=frame, op=name, sign=GroupSign(is_default=True))
+    return Position(place=Place.COLLECTIVE, frame=frame, op=name, sign=GroupSign(is_default=True, is_described=True))
 
 
 def _read_operation(frame: StackFrame, frames: Sequence[StackFrame]) -> Position:
@@ -111,6 +111,7 @@ def _read_sign(frame: StackFrame, frames: Sequence[StackFrame]) -> GroupSign:
         size=_as_rank(known.get("group_size", "")),
         group_rank=_as_rank(known.get("group_rank", "")),
         label="" if is_default else text if desc in UNNAMED else desc,
+        is_described=is_default or desc not in UNNAMED,
     )
 
 

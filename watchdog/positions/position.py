@@ -21,13 +21,15 @@ class Place(Enum):
 class GroupSign(Noun, frozen=True, kw_only=True):
     """What a stack tells of the process group it waits in. ``size`` and ``group_rank`` are None where not known.
 
-    ``label`` is the group's description, or the source text that names it; empty if neither is known.
+    ``label`` is the group's description (``is_described``), or the source text that names it; empty if neither is known.
+    The text is a name in a program: one name may mean several groups.
     """
 
     is_default: bool = False
     size: int | None = None
     group_rank: int | None = None
     label: str = ""
+    is_described: bool = False
 
 
 class Position(Noun, frozen=True, kw_only=True):

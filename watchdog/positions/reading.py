@@ -40,7 +40,8 @@ def read_position(
         owns_gil=thread.owns_gil if thread is not None and frames else None,
         native=native_thread.frames if native_thread is not None else (),
     )
-    found = read_communication(frames, process) or _read_native_wait(sight)
+    is_stopped = process is not None and process.state in STOPPED_STATES  # then it waits for nothing but to be resumed
+    found = None if is_stopped else read_communication(frames, process) or _read_native_wait(sight)
     held_by = _name_gil_holder(stack, thread) if sight.holds_gil else ""
     return found or _read_host(sight, cause_rules() if rules is None else rules, held_by or _name_hold(process))
 

@@ -61,10 +61,11 @@ def absent_elsewhere(world: World) -> Iterator[Evidence]:
     here = {*(rank.rank for rank in world.ranks), *(rank.rank for rank in world.ended)}
     elsewhere = [rank for rank in range(world.world_size or 0) if rank not in here]
     if elsewhere:
-        detail = f"ranks {fold_ranks(elsewhere)} do not run on this machine"
+        detail = f"ranks {fold_ranks(elsewhere)} were not found on this machine"
         yield _absence(None, CollectorName.HOST, AbsenceReason.UNREACHABLE, detail)
     for rank in elsewhere:
-        yield _absence(rank, CollectorName.FLIGHT_RECORDER, AbsenceReason.UNREACHABLE, "it does not run on this machine")
+        unseen = "its process was not found on this machine"
+        yield _absence(rank, CollectorName.FLIGHT_RECORDER, AbsenceReason.UNREACHABLE, unseen)
     for ended in world.ended:
         yield _absence(ended.rank, CollectorName.FLIGHT_RECORDER, AbsenceReason.GONE, "its process has ended")
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 from statistics import median
 
 from pardbg.watchdog.correlators.situation import NS_PER_S, Situation
-from pardbg.watchdog.graph.motion import oldest_wait_s
+from pardbg.watchdog.graph.motion import youngest_wait_s
 from pardbg.watchdog.judge.patience import longest_pause_s, patience_s
 
 SHORTEST_S = 2.0
@@ -19,7 +19,7 @@ def choose_interval(situation: Situation) -> float:
     that the answer need not be "ask again".
     """
     usual_s = 2 * (_median_gap_s(situation) or 0.0)
-    waited_s = oldest_wait_s(situation.view, situation.standings)
+    waited_s = youngest_wait_s(situation.view, situation.standings)
     patience = patience_s(longest_pause_s(situation)) + MARGIN_S
     growing_s = patience - (waited_s or 0.0) if situation.waiting_ranks else 0.0
     return min(max(SHORTEST_S, usual_s, growing_s), LONGEST_S)

@@ -17,16 +17,19 @@ from pardbg.collectors.live.native_stacks import take_native_stacks
 from pardbg.collectors.live.sources import annotate_stacks
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.errors import InputError
+from pardbg.watchdog.graph.motion import is_astir
 from pardbg.watchdog.judge.judge import Circumstances, judge
 from pardbg.watchdog.model.evidence import Absence, Evidence
-from pardbg.watchdog.model.names import CollectorName
+from pardbg.watchdog.model.names import AbsenceReason, CollectorName
 from pardbg.watchdog.model.report import Report
 from pardbg.watchdog.positions.rules import CauseRule
 from pardbg.watchdog.scan.curiosity import ranks_that_need_native
 from pardbg.watchdog.scan.description import absent_elsewhere, describe_world
-from pardbg.watchdog.scan.interval import choose_interval
+from pardbg.watchdog.scan.interval import LONGEST_S, choose_interval
 from pardbg.watchdog.scan.sampling import Progress, Sample, take_sample
 from pardbg.watchdog.store.view import EvidenceView
+
+SIGN_S = 2.0
 
 Finder = Callable[[], ChosenJob]
 
@@ -58,7 +61,7 @@ class _SoFar:
     annotated: tuple[Evidence, ...] = ()
     more: list[Evidence] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    is_restarting: bool = False
+    is_void: str = ""
     is_interrupted: bool = False
 
     @property
@@ -94,9 +97,7 @@ def scan(find: Finder, settings: Settings, progress: Progress) -> Scanned:
         _sample_twice(so_far, settings, until_s, progress)
         if so_far.has_changed:
             progress("its processes have changed: looking again")
-            so_far.job, so_far.samples = _find_again(find, so_far), []
-            _sample_twice(so_far, settings, until_s, progress)
-            so_far.is_restarting = so_far.has_changed
+            _look_again(find, so_far, settings, until_s, progress)
         _explain(so_far, settings, until_s, progress)
     except KeyboardInterrupt:
         so_far.is_interrupted = True
@@ -116,15 +117,32 @@ def _sample_twice(so_far: _SoFar, settings: Settings, until_s: float, progress: 
     progress(f"looking again in {max(wait_s, 0.0):.1f} s")
     time.sleep(max(wait_s, 0.0))
     so_far.samples.append(take_sample(world, 1))
+    if settings.interval_s is None:
+        _wait_for_a_sign(so_far, min(until_s, so_far.samples[0].taken_at_s + LONGEST_S), progress)
 
 
-def _find_again(find: Finder, so_far: _SoFar) -> ChosenJob:
-    """The job as it is now; as it was, with every process ended, if there is none any more."""
+def _wait_for_a_sign(so_far: _SoFar, until_s: float, progress: Progress) -> None:
+    """Takes the second sample anew while nobody waits and nobody does anything: a healthy job may pause for a whole step."""
+    while time.monotonic() < until_s:
+        view = EvidenceView.of(so_far.evidence)
+        if so_far.has_changed or is_astir(view) or Situation.of(view).waiting_ranks:
+            return
+        progress("no rank waits, and none has done anything yet: looking on")
+        time.sleep(SIGN_S)
+        so_far.samples[-1] = take_sample(so_far.job.world, 1)
+
+
+def _look_again(find: Finder, so_far: _SoFar, settings: Settings, until_s: float, progress: Progress) -> None:
+    """Samples the job as it is now, once more."""
     try:
-        return find()
+        so_far.job = find()
     except InputError:
-        so_far.notes.append("the job ended while it was looked at")
-        return so_far.job
+        so_far.is_void = "the job ended, or is between two attempts: no rank of it is left"
+        return
+    so_far.samples = []
+    _sample_twice(so_far, settings, until_s, progress)
+    if so_far.has_changed:
+        so_far.is_void = "restarting: its processes changed while they were looked at, twice"
 
 
 def _explain(so_far: _SoFar, settings: Settings, until_s: float, progress: Progress) -> None:
@@ -146,7 +164,9 @@ def _explain(so_far: _SoFar, settings: Settings, until_s: float, progress: Progr
 
 
 def _is_stack_absence(item: Evidence) -> bool:
-    return item.source is CollectorName.STACKS and isinstance(item.observation, Absence)
+    """Whether a rank's own stack was refused, so that native ones would be, too."""
+    seen = item.observation
+    return item.source is CollectorName.STACKS and isinstance(seen, Absence) and seen.reason is AbsenceReason.DENIED
 
 
 def _conclude(so_far: _SoFar, settings: Settings, took_s: float) -> Scanned:
@@ -158,7 +178,7 @@ def _conclude(so_far: _SoFar, settings: Settings, took_s: float) -> Scanned:
         sampled_at=tuple(sample.taken_at for sample in so_far.samples),
         notes=tuple(so_far.notes),
         rules=settings.rules,
-        is_restarting=so_far.is_restarting,
+        is_void=so_far.is_void,
     )
     report = judge(EvidenceView.of(evidence), circumstances)
     return Scanned(report, evidence, is_interrupted=so_far.is_interrupted)
