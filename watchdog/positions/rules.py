@@ -110,7 +110,7 @@ def parse_rules(data: bytes) -> tuple[CauseRule, ...]:
 
 
 def find_cause(sight: Sight, rules: Sequence[CauseRule]) -> tuple[CauseRule, StackFrame | None] | None:
-    """The first rule that matches, and the index of the frame it matched; the training code's own frame if it names none."""
+    """The first rule that matches, and the frame it matched; the training code's own frame if it names none."""
     for rule in rules:
         if not _fits_process(rule, sight):
             continue

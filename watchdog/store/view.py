@@ -1,4 +1,4 @@
-"""The evidence of one job as correlators see it: by rank, newest sample first, with every absence kept."""
+"""The evidence of one job as correlators see it: by rank, oldest sample first, with every absence kept."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -149,8 +149,10 @@ class EvidenceView:
     @cached_property
     def absences(self) -> tuple[Evidence, ...]:
         """Everything that could not be seen, recorders that are off and files that never came included."""
-        lost = [item for item in self.evidence if isinstance(item.observation, Absence)]
-        return (*lost, *self._silent_recorders())
+        lost = {
+            (item.source, item.rank, item.observation): item for item in self.evidence if isinstance(item.observation, Absence)
+        }
+        return (*lost.values(), *self._silent_recorders())  # what was missing in both samples is missing once
 
     def _silent_recorders(self) -> Iterable[Evidence]:
         explained = {
@@ -184,7 +186,12 @@ class EvidenceView:
         """The host of a rank, where known."""
         if rank in self.processes and self.processes[rank].host:
             return self.processes[rank].host
-        return next((item.host for item in self.evidence if item.rank == rank and item.host), None)
+        return self._hosts.get(rank)
+
+    @cached_property
+    def _hosts(self) -> dict[int, str]:
+        """The first host that any evidence of a rank names."""
+        return {item.rank: item.host for item in reversed(self.evidence) if item.rank is not None and item.host}
 
     def line(self, source: CollectorName, rank: int, text: str) -> EvidenceLine:
         """Words an observed fact with its origin and time."""
