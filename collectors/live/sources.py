@@ -77,7 +77,8 @@ def _read(wanted: Mapping[str, set[int]], within_s: float, command: Sequence[str
         for path, lines in wanted.items()
     ]
     with Reader(deadline_s=within_s / 2, command=command) as reader:
-        return reader.ask(tasks, within_s=within_s)
+        answers = reader.ask(tasks, within_s=within_s)
+    return {path: answers[path] for path in wanted if path in answers}  # as they were asked, not as they came
 
 
 def _annotate(item: Evidence, sources: Mapping[str, SourceRead], newest_ns: Mapping[int, int]) -> Evidence:
