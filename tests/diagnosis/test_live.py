@@ -386,3 +386,19 @@ def test_backward_that_waits_beside_a_collective_names_all() -> None:
 
     assert told(report) == (Kind.INSUFFICIENT_EVIDENCE, None, set())
     assert candidates(report) == {0, 1, 2, 3}
+
+
+def test_group_that_may_be_complete_accuses_nobody_outside_of_it() -> None:
+    """Four ranks wait in a group of four: a fifth on the host need not belong to it."""
+    seen = [waits(locals_=subgroup(4, rank, "replicas")) for rank in range(4)]
+    report = job_of(*seen, sleeps()).report()
+
+    assert told(report)[2] == set()
+
+
+def test_layout_that_follows_from_few_ranks_accuses_nobody_among_several() -> None:
+    """Ranks 0 and 1 fit a group of [0, 1, 2]; it may as well be [0, 1, 5]."""
+    seen = [waits(locals_=subgroup(3, rank, "odd")) for rank in range(2)]
+    report = job_of(*seen, sleeps(), sleeps(), sleeps(), sleeps()).report()
+
+    assert told(report)[2] == set()

@@ -112,7 +112,8 @@ def _accused(situation: Situation, roots: tuple[int, ...]) -> tuple[tuple[int, .
     if known:
         return known, True
     still = tuple(root for root in roots if situation.standings[root].is_still)
-    return still or roots, len(still or roots) == 1
+    meetings = [meeting for root in roots for meeting in situation.graph.missed_by(root)]
+    return still or roots, len(still or roots) == 1 and not all(map(situation.may_be_complete, meetings))
 
 
 def _is_start(situation: Situation, roots: tuple[int, ...], meeting: Meeting) -> bool:

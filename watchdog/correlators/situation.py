@@ -158,9 +158,14 @@ class Situation:
         return self.graph.room.gatherings.by_key.get(key)
 
     def has_members(self, meeting: Meeting) -> bool:
-        """Whether it is known who has to come to a meeting."""
+        """Whether it is known beyond doubt who has to come to a meeting."""
         gathering = self.gathering(meeting.key)
-        return gathering is None or gathering.has_members
+        return gathering is None or (gathering.has_members and not gathering.is_inferred)
+
+    def may_be_complete(self, meeting: Meeting) -> bool:
+        """Whether all may be there already, as far as it is known who they are."""
+        gathering = self.gathering(meeting.key)
+        return gathering is not None and gathering.may_be_complete
 
     def is_seen(self, rank: int) -> bool:
         """Whether it is known what this rank does."""

@@ -29,6 +29,8 @@ class Gathering:
         source: the source of a broadcast (global rank), where it is known.
         frame: where the first of them stands.
         has_members: whether the members of the group are known.
+        is_inferred: whether they follow from a regular layout only, which the job need not have.
+        may_be_complete: whether as many wait as the group has members, each in a place of its own.
         is_described: whether the group is known by more than a name in a program, which may mean several.
     """
 
@@ -38,6 +40,8 @@ class Gathering:
     waiting: tuple[int, ...]
     has_members: bool
     is_described: bool = True
+    is_inferred: bool = False
+    may_be_complete: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,17 @@ def find_gatherings(standings: dict[int, Standing], groups: Groups, world_size: 
             key = MeetingKey(group.index, -ordinal)
             frame = waiting[here[0]].frame
             is_described = all(waiting[rank].sign.is_described for rank in here)
-            gatherings.by_key[key] = Gathering(op, source, frame, here, ranks is not None, is_described)
+            places = {waiting[rank].sign.group_rank for rank in here}
+            gatherings.by_key[key] = Gathering(
+                op,
+                source,
+                frame,
+                here,
+                has_members=ranks is not None,
+                is_described=is_described,
+                is_inferred=ranks is not None and len(ranks) != world_size,
+                may_be_complete=len(here) == label[1] and len(places - {None}) == len(here),
+            )
             gatherings.by_rank.update(dict.fromkeys(here, key))
     return Groups(tuple(found), groups.by_rank), gatherings
 

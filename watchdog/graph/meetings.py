@@ -105,11 +105,12 @@ class Room:
         return self._meet_pair(key) if key.is_p2p else self._meet_group(key)
 
     def _meet_gathering(self, key: MeetingKey) -> Meeting:
-        """Where members are not known, whoever is on the host or has ended may be the one that is missing."""
+        """Where members are not known for certain, whoever is on the host or has ended may be the one that is missing."""
         gathering = self.gatherings.by_key[key]
-        members = self.progress.groups.groups[key.group].ranks if gathering.has_members else tuple(self.standings)
+        members = frozenset(self.progress.groups.groups[key.group].ranks) if gathering.has_members else frozenset()
+        asked = members if gathering.has_members and not gathering.is_inferred else frozenset(self.standings)
         places: dict[str, list[int]] = {"absent": [], "unknown": [], "vague": []}
-        for rank in sorted(set(members).intersection(self.standings).difference(gathering.waiting)):
+        for rank in sorted(asked.intersection(self.standings).difference(gathering.waiting)):
             standing = self.standings[rank]
             if standing.can_be_root:
                 places["absent"].append(rank)
@@ -117,7 +118,7 @@ class Room:
                 places["unknown"].append(rank)
             elif _may_be_anywhere(standing):
                 places["vague"].append(rank)
-            elif gathering.has_members:
+            elif rank in members:
                 places["absent"].append(rank)  # it waits elsewhere
         return Meeting(key, waiting=gathering.waiting, **{place: tuple(ranks) for place, ranks in places.items()})
 
