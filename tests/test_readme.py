@@ -40,7 +40,7 @@ def commands() -> list[str]:
 def test_every_command_of_the_readme_works(tmp_path: Path) -> None:
     others = [command for command in commands() if command not in RUN_BY_OTHERS and command != "pardbg bench"]
     last_scan = max(index for index, command in enumerate(others) if command.startswith("pardbg scan"))
-    with running_job("train", "--fault", "lock", folder=tmp_path / "job", job_id="demo") as job:
+    with running_job("train", "--fault", "lock", folder=tmp_path / "running", job_id="demo") as job:
         job.wait_until_hung()
         for command in others[: last_scan + 1]:
             run_command(command, tmp_path, str(job.pids[0]))
