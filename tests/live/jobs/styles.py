@@ -131,7 +131,9 @@ class Functional(Trainer):
         """The wait hides in the first use of the result."""
         from torch.distributed import _functional_collectives as functional
 
-        total = functional.all_reduce(batch, "sum", group=dist.group.WORLD)
+        world = dist.group.WORLD
+        assert world is not None
+        total = functional.all_reduce(batch, "sum", group=world)
         batch.copy_(total / self.ranks)
 
 
