@@ -12,7 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 
-from pardbg.collectors.reading_children import Child, child_command
+from pardbg.collectors.reading_children import Child, reader_command
 from pardbg.collectors.reading_protocol import (
     FileRead,
     ListedFile,
@@ -61,7 +61,7 @@ class Reader:
             command: what a child runs.
         """
         self._deadline_s = deadline_s
-        self._command = command or child_command()
+        self._command = command or reader_command()
         self._children: list[Child[Task]] = []
         self._lost: Counter[int | None] = Counter()
         self._selector = selectors.DefaultSelector()

@@ -3,14 +3,13 @@
 It answers one request after the other on its standard streams and keeps nothing of a file.
 """
 
-import contextlib
 import gc
 import os
-import resource
 from typing import BinaryIO
 
 import msgspec
 
+from pardbg.collectors.first_to_go import be_the_first_to_go
 from pardbg.collectors.jobs.looking import look_at_all
 from pardbg.collectors.jobs.process import LookRequest
 from pardbg.collectors.live.answering import answer_job
@@ -24,7 +23,7 @@ from pardbg.watchdog.model.names import AbsenceReason
 
 def main() -> None:
     """Serves until the parent closes the pipe."""
-    _be_the_first_to_go()
+    be_the_first_to_go()
     gc.disable()  # parsed dumps are trees: reference counts free them, and the collector doubles the time to build them
     with os.fdopen(os.dup(0), "rb") as requests, os.fdopen(os.dup(1), "wb") as replies:
         os.dup2(2, 1)  # nothing else may write between the frames
@@ -73,13 +72,6 @@ def answer_read(request: ReadRequest) -> bytes:
     except (OverflowError, UnicodeEncodeError, RecursionError) as error:
         detail = f"values that no recorder writes: {error}"
     return frame(unread(Problem(path=printable(request.path), reason=reason, detail=detail), content, mtime_ns))
-
-
-def _be_the_first_to_go() -> None:
-    """If memory runs out on a machine that trains, this process must die before the job does, and leave no core file."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:  # noqa: PTH123
-        score.write("1000")
 
 
 if __name__ == "__main__":

@@ -3,29 +3,25 @@
 import contextlib
 import os
 import subprocess
-import sys
 import time
 from collections import deque
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Generic, TypeVar
 
 import msgspec
 
-import pardbg
+from pardbg.collectors.own_child import child_command, end_child
 from pardbg.collectors.reading_protocol import LENGTH, Reply, Request, frame
 
 _PIPE_READ_BYTES = 1024 * 1024
 _LARGEST_REPLY_BYTES = 4 * 1024**3
-_START = "import sys; sys.path += sys.argv[1:]; from pardbg.collectors.reading_child import main; main()"
 
 Task = TypeVar("Task")
 
 
-def child_command() -> list[str]:
-    """The command of a child: isolated, without site, so that neither the folder it reads nor the environment can add code."""
-    places = dict.fromkeys(str(Path(module.__file__ or "").parent.parent) for module in (pardbg, msgspec))
-    return [sys.executable, "-I", "-S", "-c", _START, *places]
+def reader_command() -> list[str]:
+    """What a child of the reader runs."""
+    return child_command("pardbg.collectors.reading_child")
 
 
 class Child(Generic[Task]):
@@ -105,10 +101,4 @@ class Child(Generic[Task]):
 
     def end(self) -> None:
         """Kills the child and forgets it. One in uninterruptible sleep stays until its mount answers; we do not wait."""
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
-        self._process.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=0.2)
+        end_child(self._process)

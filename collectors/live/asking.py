@@ -11,19 +11,16 @@ import contextlib
 import os
 import select
 import subprocess
-import sys
 import time
-from pathlib import Path
 from types import TracebackType
 
 import msgspec
 
-import pardbg
 from pardbg.collectors.live.asking_protocol import LENGTH, Answer, Question
+from pardbg.collectors.own_child import child_command, end_child
 
 DEADLINE_S = 5.0
 _MOST_LOST = 4
-_START = "import sys; sys.path += sys.argv[1:]; from pardbg.collectors.live.looking_child import main; main()"
 _PIPE_READ_BYTES = 1024 * 1024
 
 
@@ -37,8 +34,7 @@ class Asker:
             deadline_s: how long one question may take, the start of the child included.
             command: what a child runs; default: our own interpreter, isolated, so that no environment can add code.
         """
-        places = dict.fromkeys(str(Path(module.__file__ or "").parent.parent) for module in (pardbg, msgspec))
-        self._command = command or (sys.executable, "-I", "-S", "-c", _START, *places)
+        self._command = command or child_command("pardbg.collectors.live.looking_child")
         self._deadline_s = deadline_s
         self._child: subprocess.Popen[bytes] | None = None
         self._decoder = msgspec.msgpack.Decoder(Answer)
@@ -100,12 +96,5 @@ class Asker:
 
     def _drop(self) -> None:
         child, self._child = self._child, None
-        if child is None:
-            return
-        for stream in (child.stdin, child.stdout):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
-        child.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(timeout=0.2)
+        if child is not None:
+            end_child(child)

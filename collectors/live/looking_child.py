@@ -1,12 +1,11 @@
 """The child process that reads `/proc` for a scan: a stuck process may keep it for ever, and nothing else suffers."""
 
-import contextlib
 import os
-import resource
 from typing import BinaryIO
 
 import msgspec
 
+from pardbg.collectors.first_to_go import be_the_first_to_go
 from pardbg.collectors.live.asking_protocol import LENGTH, Answer, Denied, Gone, GroupsRead, GroupsRequest, Looked, Question
 from pardbg.collectors.live.group_memory import read_group
 from pardbg.collectors.live.look import Looker, ProcessGoneError
@@ -17,9 +16,7 @@ from pardbg.watchdog.errors import ParseError
 
 def main() -> None:
     """Serves until the parent closes the pipe."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:  # noqa: PTH123
-        score.write("1000")  # if memory runs out, this process must die before the job does
+    be_the_first_to_go()
     with os.fdopen(os.dup(0), "rb") as questions, os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)  # nothing else may write between the frames
         serve(questions, answers)

@@ -44,7 +44,7 @@ class RankOutput(Noun, frozen=True, kw_only=True):
     @property
     def is_present(self) -> bool:
         """Whether anything in it can be from the present processes."""
-        return self.read.mtime_ns + CLOCK_SLACK_NS >= min(map(started_ns, self.written.writers))
+        return self.read.mtime_ns + CLOCK_SLACK_NS >= min(started_ns(writer.started_ticks) for writer in self.written.writers)
 
     @property
     def written_at(self) -> str:

@@ -56,7 +56,7 @@ def annotate_stacks(
     kept = dict(list(wanted.items())[:MOST_FILES])
     replies = _read(kept, within_s, command)
     sources = {path: reply for path, reply in replies.items() if isinstance(reply, SourceRead)}
-    newest_ns = {rank: started_ns(process) + CLOCK_SLACK_NS for rank, process in home.items()}
+    newest_ns = {rank: started_ns(process.started_ticks) + CLOCK_SLACK_NS for rank, process in home.items()}
     annotated = [_annotate(item, sources, newest_ns) for item in evidence]
     troubles = [*_unread(replies), *_left_out(len(wanted)), *_elsewhere(evidence, ranks)]
     host = ranks[0].host if ranks else None

@@ -3,12 +3,10 @@
 import os
 import time
 
-from pardbg.watchdog.model.world import RankProcess
-
 CLOCK_SLACK_NS = 20_000_000  # a tick is 10 ms, and file systems round too
 
 
-def started_ns(rank: RankProcess) -> int:
-    """Epoch ns. Its ticks count from boot, sleep of the machine included."""
+def started_ns(started_ticks: int) -> int:
+    """Epoch ns. A process's ticks count from boot, sleep of the machine included."""
     boot_ns = time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-    return boot_ns + rank.started_ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    return boot_ns + started_ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")

@@ -11,17 +11,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 
-import pardbg
 from pardbg.collectors.node.answers import Answer, Request
+from pardbg.collectors.own_child import END_S, child_command, end_child
 
 _SLEEPER = "import sys; print(id(sys), flush=True); sys.stdin.read()"
-_START = "import sys; sys.path += sys.argv[1:]; from pardbg.collectors.node.trying_child import main; main()"
 _PART_BYTES = 65536
-_END_S = 0.2
 
 Child = subprocess.Popen[bytes]
 
@@ -44,8 +41,7 @@ def running_trier() -> Iterator[Child]:
     Raises:
         OSError: if the system starts no more processes.
     """
-    places = dict.fromkeys(str(Path(module.__file__ or "").parent.parent) for module in (pardbg, msgspec))
-    with _running([sys.executable, "-I", "-S", "-c", _START, *places]) as child:
+    with _running(child_command("pardbg.collectors.node.trying_child")) as child:
         yield child
 
 
@@ -74,7 +70,7 @@ def first_line(child: Child, until_s: float) -> bytes | None:
 def killed_by(child: Child) -> str:
     """The signal that a child died of; empty if it lives, or ended by itself."""
     with contextlib.suppress(subprocess.TimeoutExpired):
-        exit_code = child.wait(timeout=_END_S)
+        exit_code = child.wait(timeout=END_S)
         return signal.Signals(-exit_code).name if exit_code < 0 else ""
     return ""
 
@@ -102,10 +98,4 @@ def _running(command: list[str]) -> Iterator[Child]:
     try:
         yield child
     finally:
-        for stream in (child.stdin, child.stdout):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
-        child.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(timeout=_END_S)
+        end_child(child)

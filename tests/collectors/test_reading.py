@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pardbg.collectors.reading import Reader
-from pardbg.collectors.reading_children import child_command
+from pardbg.collectors.reading_children import reader_command
 from pardbg.collectors.reading_protocol import FileRead, ListedFile
 from pardbg.watchdog.model.names import AbsenceReason
 from tests.collectors.dumps import make_dump, make_entry, pickled, write_ring
@@ -38,7 +38,7 @@ reading_child.main()
 
 
 def stubborn() -> list[str]:
-    command = child_command()
+    command = reader_command()
     return [*command[:4], STUBBORN.format(places=command[5:])]
 
 
@@ -182,7 +182,7 @@ def test_one_small_file_is_read_at_once(tmp_path: Path) -> None:
 
 
 def test_child_imports_little() -> None:
-    *start, code, first, second = [*child_command(), ""][:7]
+    *start, code, first, second = [*reader_command(), ""][:7]
     listing = code.replace("main()", "print(*sorted(sys.modules))")
     done = subprocess.run([*start, listing, first, second], capture_output=True, text=True, check=True, timeout=20)
     assert not {"click", "rich", "jinja2", "torch", "numpy", "asyncio", "site"} & set(done.stdout.split())

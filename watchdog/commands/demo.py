@@ -11,7 +11,7 @@ import click
 from pardbg.watchdog.commands.output_options import Destinations
 from pardbg.watchdog.commands.progress import show_progress
 from pardbg.watchdog.demo.faults import DEFAULT_FAULT, FAULTS, PlantedFault, fault_named
-from pardbg.watchdog.errors import InputError, PardbgError
+from pardbg.watchdog.errors import PardbgError
 
 if TYPE_CHECKING:  # its module is not for `--help`
     from pardbg.watchdog.scan.scan import Scanned
@@ -50,7 +50,8 @@ def demo(context: click.Context, fault_name: str, folder: Path | None, *, as_jso
     fault = fault_named(fault_name)
     if importlib.util.find_spec("torch") is None:
         raise PardbgError("the demo trains with torch, which is not installed", remedy="pip install 'pardbg[demo]'")
-    folder = _make_folder(folder, fault)
+    if folder is None:
+        folder = Path(tempfile.mkdtemp(prefix=f"pardbg-demo-{fault.name}-"))
     scanned = _diagnose(fault, folder)
     Destinations(as_json=as_json, html=folder / "report.html", markdown=None, is_strict=False).publish(scanned.report)
     if scanned.is_interrupted:
@@ -61,26 +62,13 @@ def demo(context: click.Context, fault_name: str, folder: Path | None, *, as_jso
     context.exit(0 if is_right else 1)
 
 
-def _make_folder(folder: Path | None, fault: PlantedFault) -> Path:
-    """Before the job starts, so that nobody waits for nothing."""
-    if folder is None:
-        return Path(tempfile.mkdtemp(prefix=f"pardbg-demo-{fault.name}-"))
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        is_used = any(folder.iterdir())
-    except OSError as error:
-        raise InputError(f"cannot make {folder}: {error.strerror}", remedy="give another --out, or none") from error
-    if is_used:
-        raise InputError(f"{folder} is not an empty folder", remedy="give another --out, or none")
-    return folder
-
-
 def _diagnose(fault: PlantedFault, folder: Path) -> "Scanned":
     """Runs the job, scans it while it hangs, ends it, and keeps the evidence with the report."""
     from pardbg.watchdog.commands.scanning import Request, run_scan  # noqa: PLC0415 - `--help` does not wait for it
     from pardbg.watchdog.demo.launch import hung_job  # noqa: PLC0415
-    from pardbg.watchdog.scan.saving import save_evidence  # noqa: PLC0415
+    from pardbg.watchdog.scan.saving import make_folder, save_evidence  # noqa: PLC0415
 
+    make_folder(folder, "give another --out, or none")
     with show_progress(sys.stderr) as progress:
         with hung_job(fault, folder, progress) as launcher:
             # As `--job demo` would, but for other jobs of this name: there may be several demos on this machine.

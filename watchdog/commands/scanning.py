@@ -38,7 +38,7 @@ def run_scan(request: Request, progress: Progress) -> Scanned:
     if sum(named) != 1:
         raise InputError("say which job: exactly one of --job ID, --pid PID and --local", remedy="pardbg scan --local")
     if request.folder is not None:
-        make_folder(request.folder)
+        make_folder(request.folder, "give another --save: evidence of two scans must not mix")
     query = JobQuery(job=request.job, pids=request.pids, world_size=request.world_size)
     settings = Settings(timeout_s=request.timeout_s, interval_s=request.interval_s, rules=request.rules)
     return scan(lambda: find_world(query), settings, progress)

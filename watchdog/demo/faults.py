@@ -19,12 +19,16 @@ class PlantedFault(Noun, frozen=True, kw_only=True):
 
     def is_named_by(self, report: Report) -> bool:
         """Whether the report's verdict has this kind, this cause and exactly these culprits."""
+        return self.is_blamed_by(report) and (report.verdict is None or report.verdict.cause is self.cause)
+
+    def is_blamed_by(self, report: Report) -> bool:
+        """Whether the report's verdict has this kind and exactly these culprits."""
         verdict = report.verdict
         if self.kind is None or verdict is None:
             return self.kind is None and verdict is None and report.status is Status.HEALTHY
         named = tuple(sorted(subject.rank for subject in verdict.culprits if subject.rank is not None))
         are_ranks = all(subject.scope is Scope.RANK for subject in verdict.culprits)
-        return (verdict.kind, verdict.cause, named) == (self.kind, self.cause, self.culprits) and are_ranks
+        return verdict.kind is self.kind and are_ranks and named == self.culprits
 
 
 FAULTS: tuple[PlantedFault, ...] = (

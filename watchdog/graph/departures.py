@@ -11,6 +11,7 @@ from enum import Enum, auto
 
 from pardbg.watchdog.model.evidence import StackFrame
 from pardbg.watchdog.model.recording import Frame, Recording
+from pardbg.watchdog.positions.functions import identify
 
 RECENT_OPERATIONS = 64
 MAX_WITNESSES = 8
@@ -48,13 +49,13 @@ def left_recorded_loop(frames: Sequence[StackFrame], recording: Recording) -> bo
     if not sites or not all(sites):
         return False
     shared = [functions[0] for functions in zip(*sites, strict=False) if len(set(functions)) == 1]
-    return bool(shared) and shared[-1] not in {_function(frame) for frame in frames}
+    return bool(shared) and shared[-1] not in {identify(frame) for frame in frames}
 
 
 def _compare(frames: Sequence[StackFrame], witness: Sequence[StackFrame]) -> Departure | None:
     here, there = _own_outermost_first(frames), _own_outermost_first(witness)
     shared = 0
-    while shared < min(len(here), len(there)) and _function(here[shared]) == _function(there[shared]):
+    while shared < min(len(here), len(there)) and identify(here[shared]) == identify(there[shared]):
         shared += 1
     for mine, other in zip(here[:shared], there[:shared], strict=True):
         for handler in mine.source.handlers if mine.source is not None else ():
@@ -79,8 +80,4 @@ def _own_outermost_first(frames: Sequence[StackFrame]) -> list[StackFrame]:
 
 
 def _own_functions(site: Sequence[Frame]) -> list[tuple[str, str]]:
-    return [_function(frame) for frame in reversed(site) if not frame.is_library]
-
-
-def _function(frame: Frame) -> tuple[str, str]:
-    return frame.filename, frame.bare_name
+    return [identify(frame) for frame in reversed(site) if not frame.is_library]

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import msgspec
-
 from pardbg.collectors.parsing.job_file import encode_job
 from pardbg.collectors.parsing.process import encode_process
 from pardbg.collectors.parsing.saved_evidence import encode_evidence
@@ -11,14 +9,15 @@ from pardbg.collectors.parsing.stacks import encode_stack
 from pardbg.watchdog.errors import InputError
 from pardbg.watchdog.model.evidence import Evidence, JobDescription, Stack
 from pardbg.watchdog.model.process import ProcessSample
+from pardbg.watchdog.outputs.as_json import render_json
 from pardbg.watchdog.scan.scan import Scanned
 
 REST_NAME = "evidence.json"
 REPORT_NAME = "report.json"
 
 
-def make_folder(folder: Path) -> None:
-    """Makes the folder before anything is looked at.
+def make_folder(folder: Path, remedy: str) -> None:
+    """Makes the folder for the evidence before anything is looked at, so that nobody waits for nothing.
 
     Raises:
         InputError: if it cannot be made, or holds something already.
@@ -27,9 +26,9 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         is_used = any(folder.iterdir())
     except OSError as error:
-        raise InputError(f"cannot make {folder}: {error.strerror}", remedy="give another --save") from error
+        raise InputError(f"cannot make {folder}: {error.strerror}", remedy=remedy) from error
     if is_used:
-        raise InputError(f"{folder} is not empty", remedy="give another --save: evidence of two scans must not mix")
+        raise InputError(f"{folder} is not an empty folder", remedy=remedy)
 
 
 def save_evidence(scanned: Scanned, folder: Path) -> None:
@@ -46,4 +45,4 @@ def save_evidence(scanned: Scanned, folder: Path) -> None:
         else:
             rest.append(item)
     (folder / REST_NAME).write_bytes(encode_evidence(rest))
-    (folder / REPORT_NAME).write_bytes(msgspec.json.format(msgspec.json.encode(scanned.report)))
+    (folder / REPORT_NAME).write_text(render_json(scanned.report), encoding="utf-8")

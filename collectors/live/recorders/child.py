@@ -8,13 +8,13 @@ import contextlib
 import gc
 import os
 import queue
-import resource
 import threading
 import time
 from typing import BinaryIO
 
 import msgspec
 
+from pardbg.collectors.first_to_go import be_the_first_to_go
 from pardbg.collectors.live.recorders.approach import reach
 from pardbg.collectors.live.recorders.outcome import Outcome, Refusal
 from pardbg.collectors.live.recorders.request import Reply, Request, Target, frame_reply
@@ -27,7 +27,7 @@ _STACK_BYTES = 1024 * 1024
 
 def main() -> None:
     """Answers the one request on standard input."""
-    _be_the_first_to_go()
+    be_the_first_to_go()
     gc.disable()  # parsed dumps are trees: the collector doubles the time to build them
     threading.stack_size(_STACK_BYTES)
     with os.fdopen(os.dup(0), "rb") as requests, os.fdopen(os.dup(1), "wb") as replies:
@@ -68,13 +68,6 @@ def _reach_safely(target: Target, parser: SerialParser, request: Request) -> Out
     except Exception as error:  # noqa: BLE001 - whatever one rank does, the others are answered for
         detail = f"its recorder could not be read: {type(error).__name__}"
         return Refusal(reason=AbsenceReason.UNREADABLE, detail=detail, origin=origin)
-
-
-def _be_the_first_to_go() -> None:
-    """If memory runs out on a machine that trains, this process must die before the job does, and leave no core file."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:  # noqa: PTH123
-        score.write("1000")
 
 
 if __name__ == "__main__":

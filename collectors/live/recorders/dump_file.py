@@ -9,11 +9,12 @@ from collections.abc import Iterator
 
 from pardbg.collectors.live.recorders.authorship import Author, find_author
 from pardbg.collectors.live.recorders.outcome import Obtained, Outcome, Refusal
-from pardbg.collectors.live.recorders.owner import home_folder, memory_map, started_ns, working_folder
+from pardbg.collectors.live.recorders.owner import home_folder, memory_map, working_folder
 from pardbg.collectors.live.recorders.places import DumpPlace, dump_places, has_dynamic_names
 from pardbg.collectors.live.recorders.request import Target
 from pardbg.collectors.live.recorders.serial_parser import SerialParser
 from pardbg.collectors.live.recorders.trusted_file import Look, RefusedError, look_at, read_file
+from pardbg.collectors.live.start_time import started_ns
 from pardbg.collectors.walking import printable
 from pardbg.watchdog.errors import ParseError
 from pardbg.watchdog.model.base import Noun
@@ -47,7 +48,7 @@ def find_dumps(target: Target) -> Iterator[FoundDump | Refusal]:
 def read_newest_dump(target: Target, parser: SerialParser, until_s: float) -> Outcome | None:
     """The newest dump that this process has written; None if there is none."""
     found = list(find_dumps(target))
-    start_ns = started_ns(target) - _CLOCK_SLACK_NS
+    start_ns = started_ns(target.started_ticks) - _CLOCK_SLACK_NS
     fresh = [dump for dump in found if isinstance(dump, FoundDump) and dump.look.mtime_ns >= start_ns]
     refusal = next((item for item in found if isinstance(item, Refusal)), None)
     for dump in sorted(fresh, key=lambda dump: dump.look.mtime_ns, reverse=True):

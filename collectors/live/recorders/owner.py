@@ -6,7 +6,6 @@ hold: read it in a child that may be abandoned.
 
 import os
 import pwd
-import time
 from pathlib import Path
 
 from pardbg.collectors.live.recorders.request import Target
@@ -14,7 +13,6 @@ from pardbg.collectors.procfs.stat import ProcessStat, parse_stat
 from pardbg.watchdog.errors import ParseError
 
 _ENDED_STATES = frozenset("ZXx")
-_NS = 10**9
 
 
 def living(target: Target, proc: Path = Path("/proc")) -> ProcessStat | None:
@@ -24,12 +22,6 @@ def living(target: Target, proc: Path = Path("/proc")) -> ProcessStat | None:
     except (OSError, ParseError):
         return None
     return stat if stat.started_ticks == target.started_ticks and stat.state not in _ENDED_STATES else None
-
-
-def started_ns(target: Target) -> int:
-    """When the process started, epoch ns, to a clock tick."""
-    age_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - target.started_ticks * _NS // os.sysconf("SC_CLK_TCK")
-    return time.time_ns() - age_ns
 
 
 def working_folder(target: Target) -> bytes:

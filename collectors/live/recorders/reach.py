@@ -9,23 +9,20 @@ import contextlib
 import os
 import selectors
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
-from pathlib import Path
 
 import msgspec
 from msgspec import structs
 
-import pardbg
 from pardbg.collectors.live.recorders.outcome import Obtained, Outcome, Refusal
 from pardbg.collectors.live.recorders.request import Reply, Request, Target, take_replies
+from pardbg.collectors.own_child import child_command, end_child
 from pardbg.watchdog.model.evidence import Absence, Evidence, FlightRecording
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName
 from pardbg.watchdog.model.world import RankProcess, World
 
-_START = "import sys; sys.path += sys.argv[1:]; from pardbg.collectors.live.recorders.child import main; main()"
 _ANSWER_S = 0.1  # for the child to hand over what it has when the time is up
 _PART_BYTES = 1024 * 1024
 _MOST_CHILDREN = 4
@@ -87,7 +84,7 @@ def _running_child(request: Request) -> Iterator["subprocess.Popen[bytes]"]:
         os.write(descriptor, msgspec.msgpack.encode(request))
         os.lseek(descriptor, 0, os.SEEK_SET)
         child = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-            _command(),
+            child_command("pardbg.collectors.live.recorders.child"),
             stdin=descriptor,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -100,17 +97,7 @@ def _running_child(request: Request) -> Iterator["subprocess.Popen[bytes]"]:
     try:
         yield child
     finally:
-        if child.stdout is not None:
-            child.stdout.close()
-        child.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(timeout=0.2)
-
-
-def _command() -> list[str]:
-    """Isolated and without site, so that neither a folder nor the environment can add code."""
-    places = dict.fromkeys(str(Path(module.__file__ or "").parent.parent) for module in (pardbg, msgspec))
-    return [sys.executable, "-I", "-S", "-c", _START, *places]
+        end_child(child)
 
 
 def _environment(inherited: Mapping[str, str]) -> dict[str, str]:

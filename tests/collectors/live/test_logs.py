@@ -11,7 +11,7 @@ import pytest
 
 from pardbg.collectors.live.logs import read_logs
 from pardbg.collectors.parsing.present_attempt import present_attempt
-from pardbg.collectors.reading_children import child_command
+from pardbg.collectors.reading_children import reader_command
 from pardbg.watchdog.model.evidence import Absence, Evidence, LogTraceback
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName
 from pardbg.watchdog.model.world import RankProcess
@@ -30,7 +30,7 @@ reading_child.main()
 
 
 def stuck(function: str) -> list[str]:
-    command = child_command()
+    command = reader_command()
     return [*command[:4], STUCK.format(places=command[5:], function=function)]
 
 
@@ -186,7 +186,7 @@ def test_another_users_rank_is_denied(log: Path) -> None:
     setpriv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     with log.open("wb") as err, running(says(TRACEBACK), err=err) as pid:
         wait_for(lambda: log.stat().st_size > 100)
-        assert reasons(read_logs([identify(pid)], command=[*setpriv, *child_command()])) == [(0, AbsenceReason.DENIED)]
+        assert reasons(read_logs([identify(pid)], command=[*setpriv, *reader_command()])) == [(0, AbsenceReason.DENIED)]
 
 
 def test_rank_of_another_user_and_namespace_is_read_through_its_own_descriptor(log: Path, tmp_path: Path) -> None:

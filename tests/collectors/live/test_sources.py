@@ -10,7 +10,7 @@ import pytest
 
 from pardbg.collectors.live.sources import MOST_FILES, annotate_stacks
 from pardbg.collectors.reading import Reader, Task
-from pardbg.collectors.reading_children import child_command
+from pardbg.collectors.reading_children import reader_command
 from pardbg.collectors.reading_job import SourceRequest
 from pardbg.collectors.reading_protocol import FileRead
 from pardbg.watchdog.model.evidence import Absence, Evidence, SourceContext, Stack, StackFrame, Thread
@@ -52,7 +52,7 @@ def rank(source: Path) -> Iterator[RankProcess]:  # noqa: ARG001 - it starts aft
 
 
 def stuck() -> list[str]:
-    command = child_command()
+    command = reader_command()
     return [*command[:4], STUCK.format(places=command[5:])]
 
 

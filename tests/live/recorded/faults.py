@@ -1,28 +1,19 @@
 """The planted faults and what a diagnosis of the files should say of each."""
 
-from pardbg.watchdog.model.base import Noun
-from pardbg.watchdog.model.names import Edit, Kind, Mismatch, Scope, Status
+from pardbg.watchdog.demo.faults import PlantedFault
+from pardbg.watchdog.model.names import Edit, Kind, Mismatch
 from pardbg.watchdog.model.report import Report
 
 
-class RecordedFault(Noun, frozen=True, kw_only=True):
-    """One planted fault. ``kind`` is None for the control: nothing is wrong. ``culprits`` are global ranks."""
+class RecordedFault(PlantedFault, frozen=True, kw_only=True):
+    """One planted fault, and what the recorders show of it. Files alone need not tell the cause."""
 
-    name: str
-    sentence: str
-    kind: Kind | None
-    culprits: tuple[int, ...]
     mismatch: Mismatch | None = None
     edit: Edit | None = None
 
     def is_named_by(self, report: Report) -> bool:
         """Whether the report's verdict has this kind and exactly these culprits."""
-        verdict = report.verdict
-        if self.kind is None or verdict is None:
-            return self.kind is None and verdict is None and report.status is Status.HEALTHY
-        named = tuple(sorted(subject.rank for subject in verdict.culprits if subject.rank is not None))
-        are_ranks = all(subject.scope is Scope.RANK for subject in verdict.culprits)
-        return verdict.kind is self.kind and are_ranks and named == self.culprits
+        return self.is_blamed_by(report)
 
 
 FAULTS: tuple[RecordedFault, ...] = (
