@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -77,6 +78,12 @@ class Scan:
     def blamed(self) -> set[int]:
         """All ranks that any finding blames."""
         return {subject["rank"] for finding in self.report["findings"] for subject in finding["culprits"]}
+
+    @property
+    def interval_s(self) -> float:
+        """Seconds between the two samples."""
+        first, last = (datetime.fromisoformat(moment.replace("Z", "+00:00")) for moment in self.report["sampled_at"])
+        return (last - first).total_seconds()
 
     @property
     def summary(self) -> str:

@@ -12,6 +12,7 @@ from tests.live.scanning import Case, Scan, run_scan
 pytestmark = pytest.mark.live
 
 MISSING, DEAD, DESYNC = "missing-participant", "dead-rank", "desync"
+LONGEST_INTERVAL_S = 15.0  # a wait that is seen needs 5.3 s at most; one that is not is watched for 30 s
 OFF = {"TORCH_FR_BUFFER_SIZE": "0"}
 
 # What make test runs; all others are in make test-all.
@@ -29,6 +30,7 @@ EVERYDAY = (
     Case("orders", "both-receive-first", "p2p-deadlock", None, {1, 2}, env=OFF),
     Case("grid", "checkpoint", MISSING, "checkpoint-io", {5}, ranks=8),
     Case("train", "killed-store", DEAD, "signal", {2}, launcher="plain"),
+    Case("styles", "batch-p2p", MISSING, "file-io", {2}),  # nothing but source lines shows that anybody waits
 )
 REST = (
     Case("train", "checkpoint-by-path", MISSING, "checkpoint-io", {2}),
@@ -61,7 +63,7 @@ REST = (
     Case("grid", "checkpoint", MISSING, "checkpoint-io", {5}, ranks=8, env=OFF),
 )
 STYLES = (
-    *("ddp", "ddp-buffers", "fsdp2", "dtensor", "functional", "pipeline", "batch-p2p", "work-wait-subgroup"),
+    *("ddp", "ddp-buffers", "fsdp2", "dtensor", "functional", "pipeline", "isend-irecv", "work-wait-subgroup"),
     *("send-recv", "monitored-barrier", "all-gather-tensor", "scatter-gather", "broadcast-objects", "group-never"),
 )
 
@@ -102,6 +104,7 @@ def test_verdict_names_kind_rank_and_cause(case: Case, tmp_path: Path) -> None:
     assert (scan.kind, scan.cause, scan.blamed) == (case.kind, case.cause, case.culprits), scan.summary
     assert scan.exit_code == 3
     assert not scan.blamed & set(scan.verdict["victims"])
+    assert scan.interval_s < LONGEST_INTERVAL_S
     assert scan.verdict["since_s"] is None or scan.verdict["since_s"] >= 4
     if case.env:
         assert scan.verdict["confidence"] in {"supported", "suggested"}

@@ -1,4 +1,4 @@
-"""One sample of a world: processes, stacks, and flight recorders where they are reachable."""
+"""One sample of a world: processes, stacks with their source lines, and flight recorders where they are reachable."""
 
 import time
 from collections.abc import Callable
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pardbg.collectors.live.host import look_at_processes
 from pardbg.collectors.live.moment import now_rfc3339
 from pardbg.collectors.live.recorders.reach import reach_recorders
+from pardbg.collectors.live.sources import annotate_stacks
 from pardbg.collectors.live.stacks import take_stacks
 from pardbg.watchdog.model.evidence import Absence, Evidence
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName
@@ -39,9 +40,12 @@ class Sample:
 
 
 def take_sample(world: World, number: int) -> Sample:
-    """Looks once at everything. Cost and deadlines: those of the three collectors, which only read."""
+    """Looks once at everything. Cost and deadlines: those of the four collectors, which only read.
+
+    Source lines belong to the sample, since only they tell a rank in ``work.wait()`` from one that computes.
+    """
     began_at, began_at_s, taken_at = time.time(), time.monotonic(), now_rfc3339()
     looked = look_at_processes(world.ranks, number, store=world.store)
     stacks = take_stacks(world.ranks, number, looked, world_size=world.world_size)
     recorders = reach_recorders(world, number, RECORDER_S, began_at)
-    return Sample((*looked, *stacks, *recorders), taken_at, began_at_s)
+    return Sample((*looked, *annotate_stacks(stacks, world.ranks), *recorders), taken_at, began_at_s)

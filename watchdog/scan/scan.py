@@ -14,7 +14,6 @@ from pardbg.collectors.live.fault_stacks import read_faulthandler_stacks
 from pardbg.collectors.live.logs import read_logs
 from pardbg.collectors.live.moment import now_rfc3339
 from pardbg.collectors.live.native_stacks import take_native_stacks
-from pardbg.collectors.live.sources import annotate_stacks
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.errors import InputError
 from pardbg.watchdog.graph.motion import is_astir
@@ -54,11 +53,10 @@ class Scanned:
 
 @dataclass
 class _SoFar:
-    """What is known so far. ``more`` is what was gathered after the samples; ``annotated`` replaces what they gave."""
+    """What is known so far. ``more`` is what was gathered after the samples."""
 
     job: ChosenJob
     samples: list[Sample] = field(default_factory=list)
-    annotated: tuple[Evidence, ...] = ()
     more: list[Evidence] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     is_void: str = ""
@@ -67,7 +65,7 @@ class _SoFar:
     @property
     def seen(self) -> tuple[Evidence, ...]:
         """What the samples gave."""
-        return self.annotated or tuple(item for sample in self.samples for item in sample.evidence)
+        return tuple(item for sample in self.samples for item in sample.evidence)
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
@@ -118,14 +116,14 @@ def _sample_twice(so_far: _SoFar, settings: Settings, until_s: float, progress: 
     time.sleep(max(wait_s, 0.0))
     so_far.samples.append(take_sample(world, 1))
     if settings.interval_s is None:
-        _wait_for_a_sign(so_far, min(until_s, so_far.samples[0].taken_at_s + LONGEST_S), progress)
+        _wait_for_a_sign(so_far, settings, min(until_s, so_far.samples[0].taken_at_s + LONGEST_S), progress)
 
 
-def _wait_for_a_sign(so_far: _SoFar, until_s: float, progress: Progress) -> None:
-    """Takes the second sample anew while nobody waits and nobody does anything: a healthy job may pause for a whole step."""
+def _wait_for_a_sign(so_far: _SoFar, settings: Settings, until_s: float, progress: Progress) -> None:
+    """Takes the second sample anew while nobody waits, has ended or does anything: healthy jobs may pause for a whole step."""
     while time.monotonic() < until_s:
         view = EvidenceView.of(so_far.evidence)
-        if so_far.has_changed or is_astir(view) or Situation.of(view).waiting_ranks:
+        if so_far.has_changed or so_far.job.world.ended or is_astir(view) or Situation.of(view, settings.rules).waiting_ranks:
             return
         progress("no rank waits, and none has done anything yet: looking on")
         time.sleep(SIGN_S)
@@ -146,10 +144,9 @@ def _look_again(find: Finder, so_far: _SoFar, settings: Settings, until_s: float
 
 
 def _explain(so_far: _SoFar, settings: Settings, until_s: float, progress: Progress) -> None:
-    """Source lines, logs, and native stacks of those whose Python stacks do not explain."""
+    """Logs, and native stacks of those whose Python stacks do not explain."""
     ranks = so_far.job.world.ranks
-    progress("reading source lines and logs")
-    so_far.annotated = tuple(annotate_stacks(so_far.seen, ranks))
+    progress("reading logs")
     so_far.more += read_logs(ranks)
     refused = {item.rank for item in so_far.seen if item.rank is not None and _is_stack_absence(item)}
     if refused:
