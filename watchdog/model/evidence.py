@@ -1,6 +1,7 @@
 """Evidence: one observed fact, of whom, when, and where it can be read again. Not seeing is a fact too."""
 
 from pardbg.watchdog.model.base import Noun
+from pardbg.watchdog.model.heartbeat import Heartbeat
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName
 from pardbg.watchdog.model.process import ProcessSample
 from pardbg.watchdog.model.recording import Frame, Recording
@@ -119,7 +120,7 @@ class Absence(Noun, frozen=True, kw_only=True, tag="absence"):
     detail: str
 
 
-Observation = FlightRecording | Stack | ProcessSample | LogTraceback | JobDescription | Absence
+Observation = FlightRecording | Stack | ProcessSample | Heartbeat | LogTraceback | JobDescription | Absence
 
 
 class Evidence(Noun, frozen=True, kw_only=True):

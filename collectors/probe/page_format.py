@@ -1,0 +1,130 @@
+"""The page: a few hundred bytes that a rank keeps about itself, mapped into memory, so that reading it takes no help of the rank.
+
+Little-endian. A header, written once; then records, each ``version u32, crc u32, payload``. The writer makes a record whole at
+its new version with one copy; a reader takes it only if the checksum of version and payload fits, and looks again otherwise: a
+torn record is noticed on every processor, whatever its memory order. A version of 0 says "never written".
+"""
+
+import struct
+import zlib
+from typing import NamedTuple
+
+PAGE_SIZE = 4096
+MAGIC = b"PARDBG\x00\x01"
+_HEADER = struct.Struct("<8sIIQ")  # magic, page size, pid, created_ns
+_HEAD = struct.Struct("<II")
+_VERSION = struct.Struct("<I")
+_MOST_VERSIONS = 2**32 - 1
+
+
+class StepRecord(NamedTuple):
+    """The step that was last finished. Times are epoch ns; durations ns; 0 where unknown.
+
+    ``own_ns`` is the time that the probe itself has taken so far in ``hook_count`` hooks.
+    """
+
+    step: int
+    ended_ns: int
+    last_ns: int
+    longest_ns: int
+    hook_count: int
+    own_ns: int
+
+
+class PhaseRecord(NamedTuple):
+    """What the rank does beside plain training steps, e.g. ``checkpoint``; empty for those. ``depth``: how many are nested."""
+
+    since_ns: int
+    depth: int
+    name: bytes
+
+
+class MemoryRecord(NamedTuple):
+    """The allocator's figures of the rank's device, bytes; ``retry_count``: how often it had to free its cache first."""
+
+    at_ns: int
+    allocated_bytes: int
+    reserved_bytes: int
+    retry_count: int
+
+
+class EndingRecord(NamedTuple):
+    """How the process ended, as it said itself; the last word counts.
+
+    ``kind`` is one of the ``END_*`` numbers; ``code`` the exit code, -1 where unknown; ``oom_kills`` of its cgroup, -1 where unknown.
+    """
+
+    at_ns: int
+    kind: int
+    code: int
+    oom_kills: int
+    where: bytes
+    text: bytes
+
+
+END_RETURNED = 1
+"""The interpreter came to its end; the code is that of `sys.exit`, if that was called."""
+END_AT_ONCE = 2
+"""`os._exit`."""
+END_EXCEPTION = 3
+"""An exception that nobody caught."""
+
+Record = StepRecord | PhaseRecord | MemoryRecord | EndingRecord
+
+_LAYOUT: dict[type[Record], tuple[int, struct.Struct]] = {
+    StepRecord: (64, struct.Struct("<QQQQQQ")),
+    PhaseRecord: (128, struct.Struct("<QI36s")),
+    MemoryRecord: (192, struct.Struct("<QQQQ")),
+    EndingRecord: (256, struct.Struct("<QIiq512s1024s")),
+}
+"""Where each record lies. What comes behind is kept free for counters of routing."""
+
+
+class TornError(Exception):
+    """A record was being written."""
+
+
+class NotAPageError(Exception):
+    """The bytes are no page of a version that is known here."""
+
+
+def encode_header(pid: int, created_ns: int) -> bytes:
+    """The first bytes of a page."""
+    return _HEADER.pack(MAGIC, PAGE_SIZE, pid, created_ns)
+
+
+def decode_header(page: bytes) -> tuple[int, int]:
+    """Process number and time of creation, epoch ns.
+
+    Raises:
+        NotAPageError: if it is none.
+    """
+    if len(page) < PAGE_SIZE or page[: len(MAGIC)] != MAGIC:
+        raise NotAPageError
+    _, _, pid, created_ns = _HEADER.unpack_from(page)
+    return pid, created_ns
+
+
+def encode_record(record: Record, version: int) -> tuple[int, bytes]:
+    """Where a record goes, and its bytes. ``version`` differs from the one before."""
+    offset, payload = _LAYOUT[type(record)]
+    body = payload.pack(*record)
+    number = _VERSION.pack(version % _MOST_VERSIONS + 1)
+    return offset, number + _VERSION.pack(zlib.crc32(body, zlib.crc32(number))) + body
+
+
+def decode_record(kind: type[Record], page: bytes) -> Record | None:
+    """A record of a page, None if it was never written.
+
+    Raises:
+        TornError: if it was being written while the page was copied.
+    """
+    offset, payload = _LAYOUT[kind]
+    version, checksum = _HEAD.unpack_from(page, offset)
+    body = page[offset + _HEAD.size : offset + _HEAD.size + payload.size]
+    if version == 0 and checksum == 0 and not any(body):
+        return None
+    if zlib.crc32(body, zlib.crc32(_VERSION.pack(version))) != checksum:
+        raise TornError
+    values = payload.unpack(body)
+    return kind(*(value.rstrip(b"\0") if isinstance(value, bytes) else value for value in values))
