@@ -1,4 +1,4 @@
-"""The page: a few hundred bytes that a rank keeps about itself, mapped into memory, so that reading it takes no help of the rank.
+"""The page: what a rank keeps about itself in mapped memory, so that reading it takes no help of the rank.
 
 Little-endian. A header, written once; then records, each ``version u32, crc u32, payload``. The writer makes a record whole at
 its new version with one copy; a reader takes it only if the checksum of version and payload fits, and looks again otherwise: a
@@ -7,7 +7,7 @@ torn record is noticed on every processor, whatever its memory order. A version 
 
 import struct
 import zlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 PAGE_SIZE = 4096
 MAGIC = b"PARDBG\x00\x01"
@@ -51,7 +51,8 @@ class MemoryRecord(NamedTuple):
 class EndingRecord(NamedTuple):
     """How the process ended, as it said itself; the last word counts.
 
-    ``kind`` is one of the ``END_*`` numbers; ``code`` the exit code, -1 where unknown; ``oom_kills`` of its cgroup, -1 where unknown.
+    ``kind`` is one of the ``END_*`` numbers; ``code`` the exit code, -1 where unknown; ``oom_kills`` counts the processes of
+    its cgroup that the kernel had killed for memory, -1 where unknown.
     """
 
     at_ns: int
@@ -126,5 +127,5 @@ def decode_record(kind: type[Record], page: bytes) -> Record | None:
         return None
     if zlib.crc32(body, zlib.crc32(_VERSION.pack(version))) != checksum:
         raise TornError
-    values = payload.unpack(body)
-    return kind(*(value.rstrip(b"\0") if isinstance(value, bytes) else value for value in values))
+    values: list[Any] = [value.rstrip(b"\0") if isinstance(value, bytes) else value for value in payload.unpack(body)]
+    return kind(*values)

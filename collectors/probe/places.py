@@ -40,7 +40,7 @@ def disk_root(uid: int, environment: Mapping[str, str]) -> str:
 
 def rank_folder(root: str, pid: int, started_ticks: int) -> str:
     """The folder of one process, by what identifies it: its number and its start in clock ticks since boot."""
-    return os.path.join(root, f"{pid}-{started_ticks}")  # noqa: PTH118 - imported at the start of every rank
+    return os.path.join(root, f"{pid}-{started_ticks}")
 
 
 def job_folder(root: str, job: str) -> str:
@@ -48,19 +48,19 @@ def job_folder(root: str, job: str) -> str:
     name = _UNSAFE.sub("-", job).strip(".-")[:_LONGEST_NAME] or "job"
     if name != job:
         name += "-" + hashlib.sha256(job.encode(errors="surrogateescape")).hexdigest()[:8]
-    return os.path.join(root, "job-" + name)  # noqa: PTH118
+    return os.path.join(root, "job-" + name)
 
 
 def attempt_folder(folder: str, attempt: int) -> str:
     """The part of a job's folder for one attempt: restarts overwrite nothing."""
-    return os.path.join(folder, f"attempt{attempt}")  # noqa: PTH118
+    return os.path.join(folder, f"attempt{attempt}")
 
 
 def dump_prefix(folder: str) -> str:
     """What torch puts a rank's number behind, for a dump that it writes itself."""
-    return os.path.join(folder, "dump_rank_")  # noqa: PTH118
+    return os.path.join(folder, "dump_rank_")
 
 
 def last_dump(folder: str, rank: int, pid: int) -> str:
     """The dump that the probe writes when a rank ends."""
-    return os.path.join(folder, f"last-{pid}_rank_{rank}")  # noqa: PTH118
+    return os.path.join(folder, f"last-{pid}_rank_{rank}")

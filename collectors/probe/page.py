@@ -1,0 +1,47 @@
+"""The writer of the page (`page_format.py`).
+
+Cost: about 2 us a record, no system call. The page's memory is given to it beforehand: writing to a mapped file whose system is
+full would end the process. It lies on tmpfs, where nothing can make the writer wait for a disk.
+"""
+
+import mmap
+import os
+import time
+
+from .page_format import PAGE_SIZE, Record, encode_header, encode_record
+
+_IN_MEMORY = frozenset({"tmpfs", "ramfs"})
+
+
+class Page:
+    """A page of this process."""
+
+    def __init__(self, path: str) -> None:
+        """Makes it.
+
+        Raises:
+            OSError: if there is no room for it, or it cannot be made.
+        """
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(descriptor, 0, PAGE_SIZE)
+            self._map = mmap.mmap(descriptor, PAGE_SIZE)
+        finally:
+            os.close(descriptor)
+        header = encode_header(os.getpid(), time.time_ns())
+        self._map[: len(header)] = header
+        self._version = 0
+
+    def write(self, record: Record) -> None:
+        """Writes a record at its place."""
+        self._version += 1
+        offset, data = encode_record(record, self._version)
+        self._map[offset : offset + len(data)] = data
+
+
+def is_in_memory(path: str) -> bool:
+    """Whether a file there lies in memory and on no disk."""
+    with open("/proc/self/mounts", encoding="utf-8", errors="replace") as file:
+        mounts = [line.split()[1:3] for line in file]
+    inside = [(len(point), kind) for point, kind in mounts if path.startswith(point.rstrip("/") + "/")]
+    return max(inside, default=(0, ""))[1] in _IN_MEMORY
