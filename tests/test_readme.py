@@ -26,6 +26,7 @@ EXIT_CODES = {
     "pardbg bench": {0},
     "pardbg scan": {3},
     "pardbg doctor": {0, 3},
+    "pardbg run": {0},
 }
 PID = "4711"
 

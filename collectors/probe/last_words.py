@@ -89,7 +89,8 @@ class LastWords:
         """The word first: keeping the recorder takes longer, and somebody may kill us meanwhile."""
         self._is_said = True
         oom_kills = self._count_oom_kills()
-        record = EndingRecord(
+        self._page.write(
+            EndingRecord,
             time.time_ns(),
             kind,
             code if -(2**31) <= code < 2**31 else -1,
@@ -97,7 +98,6 @@ class LastWords:
             where.encode(errors="replace")[:_MOST_WHERE],
             text.encode(errors="replace")[:_MOST_TEXT],
         )
-        self._page.write(record)
         self._keep(kind)
 
 

@@ -13,7 +13,6 @@ PAGE_SIZE = 4096
 MAGIC = b"PARDBG\x00\x01"
 _HEADER = struct.Struct("<8sIIQ")  # magic, page size, pid, created_ns
 _HEAD = struct.Struct("<II")
-_VERSION = struct.Struct("<I")
 _MOST_VERSIONS = 2**32 - 1
 
 
@@ -106,12 +105,17 @@ def decode_header(page: bytes) -> tuple[int, int]:
     return pid, created_ns
 
 
+def encode_values(kind: type[Record], values: tuple[Any, ...], version: int) -> tuple[int, bytes]:
+    """Where a record of these values goes, and its bytes. ``version`` differs from the one before."""
+    offset, payload = _LAYOUT[kind]
+    body = payload.pack(*values)
+    number = version % _MOST_VERSIONS + 1
+    return offset, _HEAD.pack(number, zlib.crc32(body, number)) + body
+
+
 def encode_record(record: Record, version: int) -> tuple[int, bytes]:
-    """Where a record goes, and its bytes. ``version`` differs from the one before."""
-    offset, payload = _LAYOUT[type(record)]
-    body = payload.pack(*record)
-    number = _VERSION.pack(version % _MOST_VERSIONS + 1)
-    return offset, number + _VERSION.pack(zlib.crc32(body, zlib.crc32(number))) + body
+    """The same for a record that is at hand."""
+    return encode_values(type(record), tuple(record), version)
 
 
 def decode_record(kind: type[Record], page: bytes) -> Record | None:
@@ -125,7 +129,7 @@ def decode_record(kind: type[Record], page: bytes) -> Record | None:
     body = page[offset + _HEAD.size : offset + _HEAD.size + payload.size]
     if version == 0 and checksum == 0 and not any(body):
         return None
-    if zlib.crc32(body, zlib.crc32(_VERSION.pack(version))) != checksum:
+    if zlib.crc32(body, version) != checksum:
         raise TornError
     values: list[Any] = [value.rstrip(b"\0") if isinstance(value, bytes) else value for value in payload.unpack(body)]
     return kind(*values)

@@ -15,7 +15,9 @@ from .page_format import PhaseRecord
 from .steps import Ledger
 
 CHECKPOINT, COMPILE, EVALUATION = b"checkpoint", b"compile", b"evaluation"
+_NOTHING = (b"", 0)
 _MOST = 100
+_TOLD = 2  # phases nested deeper say nothing new
 
 
 class Phases:
@@ -71,26 +73,26 @@ class Phases:
         began_ns = time.perf_counter_ns()
         if threading.get_ident() != self._main or not self._is_ours() or len(self._stack) > _MOST:
             return
-        if phase == EVALUATION and any(name == EVALUATION for name, _ in self._stack):
+        if phase == EVALUATION and self._stack:
             return
         self._stack.append((phase, time.time_ns()))
-        self._write()
+        if len(self._stack) <= _TOLD:
+            self._write()
         self._ledger.charge(began_ns)
 
     def _note_leave(self, phase: bytes) -> None:
         began_ns = time.perf_counter_ns()
         if threading.get_ident() != self._main or not self._is_ours():
             return
-        names = [name for name, _ in self._stack]
-        if phase not in names:
-            return
-        del self._stack[len(names) - 1 - names[::-1].index(phase) :]
-        self._write()
+        stack = self._stack
+        if stack and stack[-1][0] == phase:
+            stack.pop()
+        if len(stack) < _TOLD:
+            self._write()
         self._ledger.charge(began_ns)
 
     def _write(self) -> None:
-        """The outermost phase is the one to name, and the innermost tells nothing more: a checkpoint may save many files."""
-        name, since_ns = self._stack[0] if self._stack else (b"", time.time_ns())
-        if self._stack and name == EVALUATION and len(self._stack) > 1:
-            name, since_ns = self._stack[1]
-        self._page.write(PhaseRecord(since_ns, len(self._stack), name))
+        """The outermost phase is the one to name: a checkpoint saves many files. Only evaluation has others in it that tell more."""
+        stack = self._stack
+        name, since_ns = stack[-1] if len(stack) == _TOLD and stack[0][0] == EVALUATION else stack[0] if stack else _NOTHING
+        self._page.write(PhaseRecord, since_ns or time.time_ns(), len(stack), name)

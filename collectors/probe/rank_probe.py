@@ -17,7 +17,7 @@ from .last_words import LastWords
 from .page import Page, is_in_memory
 from .page_format import END_EXCEPTION
 from .phases import CHECKPOINT, EVALUATION, Phases
-from .recorder_places import DUMP_VARIABLES, PIPE_VARIABLE, make_attempt_folder, move_dumps, move_pipe
+from .recorder_places import DUMP_VARIABLES, PIPE_VARIABLE, drop_old_names, make_attempt_folder, move_dumps, move_pipe
 from .signals import Signals, allow_tracing
 from .steps import Ledger, Steps
 from .worker_server import start_server
@@ -115,6 +115,7 @@ class _Life:
         if self._attempt_folder is not None:
             harmless(move_dumps)(os.environ, self._attempt_folder)
         harmless(move_pipe)(os.environ, self._folder)
+        harmless(drop_old_names)(os.environ, _torch_version())
         harmless(allow_tracing)()
         files = (places.ENDED_STACKS, places.FATAL_STACKS, places.ASKED_STACKS)
         self._signal = harmless(self._signals.listen)(*map(self._at, files))
@@ -154,7 +155,7 @@ class _Life:
             **self._identity,
             "created_ns": time.time_ns(),
             "is_member": self._is_member,
-            "torch": str(getattr(sys.modules.get("torch"), "__version__", "")),
+            "torch": _torch_version(),
             "dumps": prefix,
             "pipe": os.environ.get(PIPE_VARIABLE),
             "last_dump": self._last_dump(),
@@ -181,3 +182,8 @@ class _Life:
 
     def _at(self, name: str) -> str:
         return os.path.join(self._folder, name)
+
+
+def _torch_version() -> str:
+    """While torch is being imported only this part of it knows."""
+    return str(getattr(sys.modules.get("torch.version"), "__version__", ""))

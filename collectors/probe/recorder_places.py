@@ -16,12 +16,9 @@ DUMP_VARIABLES = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
 PIPE_VARIABLE = "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"
 _JOB_VARIABLES = (JOB_VARIABLE, "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID")
 _UNNAMED = "unnamed"
+_RENAMED = (("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"), DUMP_VARIABLES)
+_FIRST_WITH_NEW_NAMES = (2, 10)
 _OWN_PIPE = re.compile(r"/tmp/pardbg-\d+-[0-9a-f]{16}-")  # noqa: S108 - recognised, not made
-
-
-def pipe_stem(uid: int, token: str) -> str:
-    """The stem that `pardbg run` gives: in a folder that is there on every host, by a name that nobody can guess."""
-    return f"/tmp/pardbg-{uid}-{token}-"  # noqa: S108
 
 
 def make_attempt_folder(environment: Mapping[str, str], attempt: int) -> str:
@@ -44,6 +41,16 @@ def move_dumps(environment: MutableMapping[str, str], folder: str) -> None:
     for name in DUMP_VARIABLES:
         if environment.get(name) == dump_prefix(os.path.dirname(folder)):
             environment[name] = dump_prefix(folder)
+
+
+def drop_old_names(environment: MutableMapping[str, str], torch_version: str) -> None:
+    """Drops the old name of a variable where the new one says the same and this torch knows it: it complains of old ones."""
+    numbers = re.match(r"(\d+)\.(\d+)", torch_version)
+    if numbers is None or (int(numbers[1]), int(numbers[2])) < _FIRST_WITH_NEW_NAMES:
+        return
+    for new, old in _RENAMED:
+        if environment.get(new) is not None and environment.get(new) == environment.get(old):
+            del environment[old]
 
 
 def move_pipe(environment: MutableMapping[str, str], folder: str) -> None:

@@ -70,7 +70,7 @@ class Steps:
         self._longest_ns = max(self._longest_ns, last_ns)
         self._tell()
         ledger = self._ledger
-        self._page.write(StepRecord(self._step, now_ns, last_ns, self._longest_ns, ledger.hook_count, ledger.own_ns))
+        self._page.write(StepRecord, self._step, now_ns, last_ns, self._longest_ns, ledger.hook_count, ledger.own_ns)
         if now_ns - self._asked_ns > _BETWEEN_ASKING_NS:
             self._asked_ns = now_ns
             self._note_memory(now_ns)
@@ -88,4 +88,4 @@ class Steps:
             return
         figures: dict[str, Any] = cuda.memory_stats()
         names = ("allocated_bytes.all.current", "reserved_bytes.all.current", "num_alloc_retries")
-        self._page.write(MemoryRecord(now_ns, *(max(0, int(figures.get(name, 0))) for name in names)))
+        self._page.write(MemoryRecord, now_ns, *(max(0, int(figures.get(name, 0))) for name in names))

@@ -21,6 +21,7 @@ COMMANDS = {
     "bench": "Measure speed and memory, with torchfrtrace on the same files.",
     "demo": "Start a small real job with a planted fault and scan it while it hangs.",
     "doctor": "Say what on this machine would keep pardbg from seeing a job.",
+    "run": "Start a job so that every later scan sees more of it.",
     "scan": "Say which rank of a running job is to blame.",
     "sim": "Write the evidence of a simulated job, with the truth beside it.",
 }

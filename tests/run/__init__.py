@@ -1,0 +1,1 @@
+"""`pardbg run`: what it sets, what it leaves alone, and that nothing of it stays."""
