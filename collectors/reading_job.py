@@ -1,8 +1,13 @@
 """What the reader asks its children of the files of a live job, and what they answer: facts, never the texts."""
 
+from pardbg.collectors.ended.requests import LastRead, LastRequest, LeftListed, LeftRequest
+from pardbg.collectors.live.recorders.outcome import Refusal
+from pardbg.collectors.parsing.rank_file import RankFile
 from pardbg.collectors.parsing.rank_log import RankTraceback
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.evidence import SourceContext, Stack
+from pardbg.watchdog.model.heartbeat import Heartbeat
+from pardbg.watchdog.model.recording import GroupConfig
 
 
 class SourceRequest(Noun, frozen=True, kw_only=True, tag="read-source"):
@@ -67,5 +72,23 @@ class OutputRead(Noun, frozen=True, kw_only=True, tag="output"):
     mtime_ns: int
 
 
-JobRequest = SourceRequest | OutputsRequest | OutputRequest
-JobReply = SourceRead | OutputsListed | OutputRead
+class ProbeRequest(Noun, frozen=True, kw_only=True, tag="read-probe"):
+    """Read what a process's probe keeps in a folder that must belong to ``uid`` alone."""
+
+    folder: bytes
+    pid: int
+    started_ticks: int
+    uid: int
+
+
+class ProbeRead(Noun, frozen=True, kw_only=True, tag="probe"):
+    """The answer; all empty if the process has no probe. ``groups`` are in the order in which they were made."""
+
+    own: RankFile | None = None
+    heartbeat: Heartbeat | None = None
+    groups: tuple[GroupConfig, ...] = ()
+    problems: tuple[Refusal, ...] = ()
+
+
+JobRequest = SourceRequest | OutputsRequest | OutputRequest | ProbeRequest | LeftRequest | LastRequest
+JobReply = SourceRead | OutputsListed | OutputRead | ProbeRead | LeftListed | LastRead

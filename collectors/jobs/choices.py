@@ -48,11 +48,12 @@ def _describe(world: World, census: Census) -> str:
     first = Family(census.processes).get(world.ranks[0].pid)
     program = first.look.command.program if first and first.look else ""
     attempt = f"attempt {world.attempt}" if world.attempt else ""
-    words = (ranks, attempt, f"started {_describe_age(age_s)} ago", program or (first.stat.name if first else ""))
+    words = (ranks, attempt, f"started {describe_age(age_s)} ago", program or (first.stat.name if first else ""))
     return ", ".join(word for word in words if word)
 
 
-def _describe_age(age_s: float) -> str:
+def describe_age(age_s: float) -> str:
+    """``40 s``, ``3 h``."""
     for unit_s, unit in ((_DAY_S, "days"), (_HOUR_S, "h"), (_MINUTE_S, "min")):
         if age_s >= 2 * unit_s:
             return f"{age_s / unit_s:.0f} {unit}"

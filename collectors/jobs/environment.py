@@ -9,6 +9,7 @@ RECORDER_NAMES = frozenset(
         "HOME",
         "NCCL_TIMEOUT",
         "PARDBG_ATTACH",
+        "PARDBG_DIR",
         "TORCH_FR_BUFFER_SIZE",
         "TORCH_FR_DEBUG_INFO_PIPE_FILE",
         "TORCH_FR_DUMP_DYNAMIC_FILE_NAME",

@@ -5,14 +5,26 @@ import importlib.util
 from collections.abc import Iterable
 from pathlib import Path
 
+from pardbg.collectors.ended.finding import list_left
+from pardbg.collectors.ended.reading import read_last
+from pardbg.collectors.ended.requests import LastRequest, LeftRequest
 from pardbg.collectors.live.output_files import list_outputs, read_output
+from pardbg.collectors.live.probe.reading import read_probe
 from pardbg.collectors.opening import read_source
 from pardbg.collectors.parsing.fault_dump import find_fault_stack
 from pardbg.collectors.parsing.present_attempt import present_attempt
 from pardbg.collectors.parsing.rank_log import find_ranks, parse_rank_log
 from pardbg.collectors.parsing.source import read_contexts
 from pardbg.collectors.procfs.status import parse_status
-from pardbg.collectors.reading_job import JobReply, JobRequest, OutputRead, OutputRequest, SourceRead, SourceRequest
+from pardbg.collectors.reading_job import (
+    JobReply,
+    JobRequest,
+    OutputRead,
+    OutputRequest,
+    ProbeRequest,
+    SourceRead,
+    SourceRequest,
+)
 from pardbg.collectors.reading_protocol import Problem, frame, unread
 from pardbg.watchdog.errors import ParseError
 from pardbg.watchdog.model.names import AbsenceReason
@@ -42,6 +54,10 @@ def answer_job(request: JobRequest) -> bytes:
 def _answer(request: JobRequest) -> JobReply:
     if isinstance(request, SourceRequest):
         return _read_source(request)
+    if isinstance(request, ProbeRequest):
+        return read_probe(request)
+    if isinstance(request, LeftRequest | LastRequest):
+        return list_left(request) if isinstance(request, LeftRequest) else read_last(request)
     return _read_output(request) if isinstance(request, OutputRequest) else list_outputs(request)
 
 

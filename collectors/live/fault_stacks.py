@@ -1,7 +1,7 @@
 """Stacks that a program had faulthandler write, where nobody may look at its process. Cost: see `rank_outputs.py`.
 
 ``faulthandler.dump_traceback_later`` and ``faulthandler.register`` write to standard error, or to a file that stays
-open. What stands there is read; no signal is ever sent to make more of it.
+open. What stands there is read; nobody is asked for more here (`probe/asked_stacks.py` asks).
 """
 
 from collections.abc import Collection, Iterator, Sequence

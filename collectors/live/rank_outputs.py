@@ -7,9 +7,8 @@ no evidence, which is normal and not an absence. Leaves nothing behind.
 
 import time
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timezone
 
-from pardbg.collectors.live.moment import now_rfc3339
+from pardbg.collectors.live.moment import as_rfc3339, now_rfc3339
 from pardbg.collectors.live.start_time import CLOCK_SLACK_NS, started_ns
 from pardbg.collectors.reading import Reader, Task
 from pardbg.collectors.reading_job import OutputFile, OutputRead, OutputRequest, OutputsListed, OutputsRequest
@@ -49,8 +48,7 @@ class RankOutput(Noun, frozen=True, kw_only=True):
     @property
     def written_at(self) -> str:
         """When it was last written, RFC 3339."""
-        moment = datetime.fromtimestamp(self.read.mtime_ns / 1e9, tz=timezone.utc)
-        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return as_rfc3339(self.read.mtime_ns)
 
 
 class RankOutputs(Noun, frozen=True, kw_only=True):

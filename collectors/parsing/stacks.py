@@ -40,6 +40,8 @@ class _Saved(msgspec.Struct):
 
     child: str = ""
     is_native: bool = False
+    tells_lock: bool = True
+    is_lock_held: bool = False
 
 
 class _Frame(msgspec.Struct):
@@ -85,6 +87,8 @@ def _parse_json(data: bytes) -> Stack:
         pid=next((thread.pid for thread in threads if thread.pid is not None), None),
         child=saved.child if saved else "",
         is_native=saved is not None and saved.is_native,
+        tells_lock=saved is None or saved.tells_lock,
+        is_lock_held=saved is not None and saved.is_lock_held,
         threads=tuple(
             Thread(
                 name=_name_thread(thread),
@@ -133,7 +137,7 @@ def encode_stack(stack: Stack) -> bytes:
 
     The number of the sample is not in it: it belongs into the file's name.
     """
-    saved = _Saved(child=stack.child, is_native=stack.is_native)
+    saved = _Saved(child=stack.child, is_native=stack.is_native, tells_lock=stack.tells_lock, is_lock_held=stack.is_lock_held)
     threads = [
         _Thread(
             pid=stack.pid,
@@ -179,6 +183,7 @@ def _parse_text(text: str) -> Stack:
         names[-1] = "MainThread"  # faulthandler names none, and lists the newest thread first
     return Stack(
         pid=pid,
+        tells_lock=heads[-1].re is _THREAD,
         threads=tuple(
             Thread(name=name, is_active="active" in state, owns_gil="gil" in state, frames=tuple(stack))
             for name, state, stack in zip(names, map(_state_of, heads), frames, strict=True)

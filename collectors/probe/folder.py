@@ -4,26 +4,45 @@
 """
 
 import contextlib
+import fcntl
 import json
 import os
+import resource
 import stat
 
 _OWN = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_MOST_NUMBERS = 1024  # higher ones `select` cannot watch
+_HIGH_NUMBERS = 8
+
+
+def make_root(path: str) -> None:
+    """Makes one folder with mode 0700, or takes the one that is there if it is ours. Its mode stays: it may be the user's.
+
+    Raises:
+        OSError: if it cannot be made, or is a link, or somebody else's, or anybody may rename what is in it.
+    """
+    mode = _make(path)
+    if mode & (stat.S_IWGRP | stat.S_IWOTH) and not mode & stat.S_ISVTX:
+        raise PermissionError(f"others may write to {path}")
 
 
 def make_private(path: str) -> None:
-    """Makes one folder with mode 0700, or takes the one that is there if it is ours.
+    """The same for a folder whose name is ours: its mode becomes 0700.
 
     Raises:
         OSError: if it cannot be made, or is a link, or somebody else's.
     """
+    if _make(path) & 0o077:
+        os.chmod(path, 0o700)
+
+
+def _make(path: str) -> int:
     with contextlib.suppress(FileExistsError):
         os.mkdir(path, 0o700)
     status = os.lstat(path)
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
         raise PermissionError(f"{path} is not a folder of our own")
-    if stat.S_IMODE(status.st_mode) & 0o077:
-        os.chmod(path, 0o700)
+    return stat.S_IMODE(status.st_mode)
 
 
 def clear(path: str) -> None:
@@ -52,5 +71,19 @@ def append_json(path: str, content: dict[str, object]) -> None:
 
 
 def open_log(path: str) -> int:
-    """A descriptor of an empty file that stays open for as long as the process lives."""
-    return os.open(path, _OWN | os.O_TRUNC | os.O_APPEND, 0o600)
+    """A descriptor of an empty file that stays open for as long as the process lives.
+
+    A high number: a program that closes all its files, and then opens others, must not get ours for one of those.
+    """
+    descriptor = os.open(path, _OWN | os.O_TRUNC | os.O_APPEND, 0o600)
+    try:
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _high_number())
+    except OSError:
+        return os.dup(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _high_number() -> int:
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(3, (_MOST_NUMBERS if limit == resource.RLIM_INFINITY else min(limit, _MOST_NUMBERS)) - _HIGH_NUMBERS)

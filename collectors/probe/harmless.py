@@ -1,7 +1,9 @@
 """The one broad catch of the probe: nothing of it ever raises into training."""
 
+import signal
 from collections.abc import Callable
 from functools import wraps
+from types import TracebackType
 from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -14,17 +16,32 @@ _MOST = 16
 
 
 def harmless(function: Callable[P, R]) -> Callable[P, R | None]:
-    """The function, which now answers None where it would raise."""
+    """The function, which now answers None where it would raise.
+
+    What one of the user's signal handlers raises while we run is the user's, and goes through.
+    """
 
     @wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R | None:
         try:
             return function(*args, **kwargs)
-        except Exception as error:  # noqa: BLE001 - see above
+        except Exception as error:
+            if _is_of_a_handler(error.__traceback__):
+                raise
             note(f"{function.__name__}: {type(error).__name__}: {error}")
             return None
 
     return guarded
+
+
+def _is_of_a_handler(trace: TracebackType | None) -> bool:
+    handlers = [signal.getsignal(number) for number in signal.valid_signals()]
+    codes = {getattr(handler, "__code__", None) for handler in handlers} - {None}
+    while trace is not None:
+        if trace.tb_frame.f_code in codes:
+            return True
+        trace = trace.tb_next
+    return False
 
 
 def note(problem: str) -> None:

@@ -15,7 +15,7 @@ def when_imported(listeners: dict[str, Listener]) -> None:
     waiting = dict(listeners)
     for name in listeners:
         module = sys.modules.get(name)
-        if module is not None and not getattr(module.__spec__, "_initializing", False):
+        if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
             harmless(waiting.pop(name))(module)
     if waiting:
         sys.meta_path.insert(0, _Watch(waiting))
@@ -32,7 +32,7 @@ class _Watch:
         listener = self._waiting.pop(name, None)
         if listener is None:
             return None
-        if not self._waiting:
+        if not self._waiting and self in sys.meta_path:
             sys.meta_path.remove(self)
         for finder in list(sys.meta_path):
             find = getattr(finder, "find_spec", None) if finder is not self else None

@@ -7,8 +7,10 @@ operations.
 """
 
 import atexit
+import functools
 import os
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -56,14 +58,18 @@ class LastWords:
     def _wrap_exits(self) -> None:
         leave, leave_at_once = sys.exit, os._exit
 
+        @functools.wraps(leave)  # by their names and modules pickle finds them
         def exit(status: Any = None, /) -> NoReturn:  # noqa: A001 - its name in a traceback
-            self._exit_code = status & 0xFF if isinstance(status, int) else 0 if status is None else 1
+            if threading.current_thread() is threading.main_thread():  # in others it ends only these
+                self._exit_code = status & 0xFF if isinstance(status, int) else 0 if status is None else 1
             leave(status)
 
+        @functools.wraps(leave_at_once)
         def _exit(status: int) -> NoReturn:
             self._note_exit(END_AT_ONCE, status)
             leave_at_once(status)
 
+        _exit.__module__ = os.__name__
         sys.exit = exit
         os._exit = _exit
 
@@ -79,7 +85,8 @@ class LastWords:
         if self._is_said or not self._is_ours():
             return
         text = "".join(traceback.format_exception_only(type(error), error)).strip().splitlines()
-        self._say(END_EXCEPTION, 1, _where(trace), text[0] if text else type(error).__name__)
+        code = -1 if isinstance(error, KeyboardInterrupt) else 1  # Python ends by SIGINT then
+        self._say(END_EXCEPTION, code, _where(trace), text[0] if text else type(error).__name__)
 
     def _say_exit(self, kind: int, code: int) -> None:
         if not self._is_said and self._is_ours():

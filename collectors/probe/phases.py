@@ -4,6 +4,7 @@ Cost: about 3 us at the begin and at the end of each. The wrappers hand everythi
 """
 
 import functools
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -32,7 +33,10 @@ class Phases:
         self._enter, self._leave = harmless(self._note_enter), harmless(self._note_leave)
 
     def wrap(self, owner: Any, name: str, phase: bytes) -> None:
-        """Puts a function in the place of ``owner.name`` that notes the phase while the former one runs."""
+        """Puts a function in the place of ``owner.name`` that notes the phase while the former one runs.
+
+        Also where it was defined: pickle looks for it there.
+        """
         original = getattr(owner, name)
 
         @functools.wraps(original)
@@ -43,6 +47,9 @@ class Phases:
             finally:
                 self._leave(phase)
 
+        home = sys.modules.get(original.__module__)
+        if getattr(home, name, None) is original:
+            setattr(home, name, wrapper)
         setattr(owner, name, wrapper)
 
     def wrap_start(self, owner: Any, name: str, phase: bytes) -> None:
@@ -92,7 +99,7 @@ class Phases:
         self._ledger.charge(began_ns)
 
     def _write(self) -> None:
-        """The outermost phase is the one to name: a checkpoint saves many files. Only evaluation has others in it that tell more."""
+        """The outermost phase is the one to name: a checkpoint saves many files. What an evaluation holds tells more."""
         stack = self._stack
         name, since_ns = stack[-1] if len(stack) == _TOLD and stack[0][0] == EVALUATION else stack[0] if stack else _NOTHING
         self._page.write(PhaseRecord, since_ns or time.time_ns(), len(stack), name)

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from . import identity, places
-from .folder import clear, make_private, write_json
+from .folder import clear, make_private, make_root, write_json
 from .groups import notice_groups, write_group
 from .harmless import harmless, note, problems
 from .last_dump import keep_last_dump
@@ -33,10 +33,13 @@ class RankProbe:
         self._c10d: ModuleType | None = None
         self._life: _Life | None = None
         self._heard: list[Callable[[Phases], None]] = []
+        self._signals = Signals()
+        os.register_at_fork(after_in_child=harmless(self._signals.lead_nowhere))
 
     def see_torch(self, c10d: ModuleType) -> None:
         """The distributed package has been imported."""
         self._c10d = c10d
+        harmless(drop_old_names)(os.environ, _torch_version())
         is_child = multiprocessing.parent_process() is not None
         owner = os.environ.get(OWNER_VARIABLE, str(os.getpid()))
         if identity.read_rank() is not None and not is_child and owner == str(os.getpid()):
@@ -62,7 +65,7 @@ class RankProbe:
 
     def _begin(self, c10d: ModuleType) -> None:
         self._life = None
-        self._life = _Life(c10d)
+        self._life = _Life(c10d, self._signals)
         if self._life.phases is not None:
             for tell in self._heard:
                 harmless(tell)(self._life.phases)
@@ -76,7 +79,7 @@ class RankProbe:
 class _Life:
     """One process, from the moment it can be a rank."""
 
-    def __init__(self, c10d: ModuleType) -> None:
+    def __init__(self, c10d: ModuleType, signals: Signals) -> None:
         """Makes the folder and listens to the process's end.
 
         Raises:
@@ -91,10 +94,9 @@ class _Life:
         self._attempt_folder = harmless(make_attempt_folder)(os.environ, identity.read_attempt())
         self._folder = self._make_folder()
         self._page = harmless(self._make_page)()
-        self._signals = Signals()
+        self._signals = signals
         self.phases = Phases(self._page, self._ledger, self.is_ours) if self._page is not None else None
         os.environ[OWNER_VARIABLE] = str(self._pid)
-        os.register_at_fork(after_in_child=self._signals.take_back)
         self._begin()
 
     def is_ours(self) -> bool:
@@ -115,10 +117,8 @@ class _Life:
         if self._attempt_folder is not None:
             harmless(move_dumps)(os.environ, self._attempt_folder)
         harmless(move_pipe)(os.environ, self._folder)
-        harmless(drop_old_names)(os.environ, _torch_version())
         harmless(allow_tracing)()
-        files = (places.ENDED_STACKS, places.FATAL_STACKS, places.ASKED_STACKS)
-        self._signal = harmless(self._signals.listen)(*map(self._at, files))
+        self._signal = harmless(self._signals.listen)(self._folder)
         if self._page is not None:
             harmless(LastWords(self._page, self.is_ours, self._keep, self._count_oom_kills).listen)()
         harmless(self._write_rank)()
@@ -126,7 +126,7 @@ class _Life:
     def _join(self) -> None:
         """The first group is there, and with it all of torch."""
         bindings = sys.modules["torch._C._distributed_c10d"]
-        harmless(start_server)(self._at(places.SERVER_SOCKET), bindings)
+        harmless(start_server)(self._at(places.SERVER_SOCKET), bindings, self._signal)
         if self._page is None or self.phases is None:
             return
         torch: Any = sys.modules["torch"]
@@ -137,7 +137,7 @@ class _Life:
     def _make_folder(self) -> str:
         root = places.memory_root(os.geteuid(), os.environ)
         folder = places.rank_folder(root, self._pid, identity.started_ticks())
-        make_private(root)
+        make_root(root)
         make_private(folder)
         clear(folder)
         return folder

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Mapping, MutableMapping
 
-from .folder import make_private
+from .folder import make_private, make_root
 from .places import JOB_VARIABLE, attempt_folder, disk_root, dump_prefix, job_folder
 
 DUMP_VARIABLES = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
@@ -31,8 +31,9 @@ def make_attempt_folder(environment: Mapping[str, str], attempt: int) -> str:
     root = disk_root(os.geteuid(), environment)
     whole = job_folder(root, job)
     folder = attempt_folder(whole, attempt)
-    for path in (root, whole, folder):
-        make_private(path)
+    make_root(root)
+    make_private(whole)
+    make_private(folder)
     return folder
 
 

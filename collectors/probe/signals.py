@@ -10,57 +10,63 @@ import os
 import signal
 
 from .folder import open_log
-from .harmless import harmless
+from .places import ASKED_STACKS, ENDED_STACKS, FATAL_STACKS
 
 _YAMA = "/proc/sys/kernel/yama/ptrace_scope"
 _RESTRICTED = "1"
+_FATAL = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT})
 _PR_SET_PTRACER, _ANYBODY = 0x59616D61, -1
 
 
 class Signals:
-    """What was registered in this process; a forked child takes it back, since the files are not its own."""
+    """What is registered in this process, and where to: descriptors, by the names of the files.
+
+    What was registered stays so in a forked child, where it may be the program's own by then. Only its descriptors change:
+    they lead nowhere, until the child is a rank itself.
+    """
 
     def __init__(self) -> None:
-        self._registered: list[int] = []
-        self._is_enabled = False
+        self._descriptors: dict[str, int] = {}
+        self._spare: int | None = None
 
-    def listen(self, terminated: str, fatal: str, asked: str) -> int | None:
-        """Registers all three; the answer is the signal to ask by, None if there is none to spare.
+    def listen(self, folder: str) -> int | None:
+        """Registers all three; the answer is the signal to ask by, None if there is none to spare."""
+        if self._descriptors:
+            for name, descriptor in self._descriptors.items():
+                _lead_to(descriptor, open_log(os.path.join(folder, name)))
+            return self._spare
+        taken = _taken()
+        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL and signal.SIGTERM not in taken:
+            faulthandler.register(signal.SIGTERM, file=self._open(folder, ENDED_STACKS), all_threads=True, chain=True)
+        if not faulthandler.is_enabled() and not taken & _FATAL:  # a Java machine lives on SIGSEGV
+            faulthandler.enable(file=self._open(folder, FATAL_STACKS), all_threads=True)
+        self._spare = next((number for number in range(signal.SIGRTMAX, signal.SIGRTMIN + 1, -1) if number not in taken), None)
+        if self._spare is not None:
+            faulthandler.register(self._spare, file=self._open(folder, ASKED_STACKS), all_threads=True, chain=False)
+        return self._spare
 
-        Args:
-            terminated: file for SIGTERM.
-            fatal: file for SIGSEGV and its like.
-            asked: file for the signal to ask by.
-        """
-        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-            faulthandler.register(signal.SIGTERM, file=open_log(terminated), all_threads=True, chain=True)
-            self._registered.append(signal.SIGTERM)
-        if not faulthandler.is_enabled():
-            faulthandler.enable(file=open_log(fatal), all_threads=True)
-            self._is_enabled = True
-        number = _spare_signal()
-        if number is not None:
-            faulthandler.register(number, file=open_log(asked), all_threads=True, chain=False)
-            self._registered.append(number)
-        return number
+    def lead_nowhere(self) -> None:
+        """For a forked child: the files are its parent's."""
+        for descriptor in self._descriptors.values():
+            _lead_to(descriptor, os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC))
 
-    def take_back(self) -> None:
-        """Puts everything back as it was. For a forked child."""
-        for number in self._registered:
-            harmless(faulthandler.unregister)(number)
-        if self._is_enabled:
-            harmless(faulthandler.disable)()
-        self._registered.clear()
-        self._is_enabled = False
+    def _open(self, folder: str, name: str) -> int:
+        self._descriptors[name] = open_log(os.path.join(folder, name))
+        return self._descriptors[name]
 
 
-def _spare_signal() -> int | None:
-    """The highest real-time signal that nobody handles or ignores."""
+def _lead_to(descriptor: int, source: int) -> None:
+    try:
+        os.dup2(source, descriptor, inheritable=False)
+    finally:
+        os.close(source)
+
+
+def _taken() -> frozenset[int]:
+    """The signals that somebody handles, ignores or blocks, C code included."""
     with open("/proc/self/status", encoding="utf-8") as file:
-        masks = dict(line.rstrip("\n").split(":\t", 1) for line in file if line.startswith("Sig"))
-    taken = int(masks["SigIgn"], 16) | int(masks["SigCgt"], 16) | int(masks["SigBlk"], 16)
-    numbers = range(signal.SIGRTMAX, signal.SIGRTMIN + 1, -1)
-    return next((number for number in numbers if not taken >> (number - 1) & 1), None)
+        masks = [int(line.split()[1], 16) for line in file if line.startswith(("SigIgn:", "SigCgt:", "SigBlk:"))]
+    return frozenset(number for number in range(1, signal.SIGRTMAX + 1) if any(mask >> (number - 1) & 1 for mask in masks))
 
 
 def allow_tracing() -> None:

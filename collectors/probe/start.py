@@ -1,12 +1,16 @@
-"""The probe's first step: nothing but a watch for the import of torch's distributed package."""
+"""The probe's first step: nothing but a watch for the import of torch's distributed package.
+
+All else is imported when that comes: a Python with RANK but without torch pays for this file only.
+"""
 
 import os
+from types import ModuleType
 
+from .harmless import harmless
 from .import_watch import when_imported
-from .rank_probe import RankProbe
 
 SWITCH = "PARDBG_PROBE"
-_armed: list[RankProbe] = []
+_armed: list[bool] = []
 
 
 def arm() -> None:
@@ -16,12 +20,17 @@ def arm() -> None:
     """
     if os.environ.get(SWITCH) == "0" or _armed:
         return
+    _armed.append(True)
+    harmless(when_imported)({"torch.distributed.distributed_c10d": _begin})
+
+
+def _begin(c10d: ModuleType) -> None:
+    from .rank_probe import RankProbe  # noqa: PLC0415 - see above
+
     probe = RankProbe()
-    _armed.append(probe)
-    when_imported(
-        {
-            "torch.distributed.distributed_c10d": probe.see_torch,
-            "torch._dynamo.callback": probe.see_compiler,
-            "torch.distributed.checkpoint.state_dict_saver": probe.see_checkpoints,
-        }
-    )
+    later = {
+        "torch._dynamo.callback": probe.see_compiler,
+        "torch.distributed.checkpoint.state_dict_saver": probe.see_checkpoints,
+    }
+    harmless(when_imported)(later)
+    probe.see_torch(c10d)

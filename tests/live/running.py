@@ -81,6 +81,18 @@ class RunningJob:
             time.sleep(POLL_S)
         time.sleep(settle_s)
 
+    def wait_until_ended(self, deadline_s: float = READY_S) -> None:
+        """Waits until launcher and ranks have ended; zombies stay until the job is left.
+
+        Raises:
+            JobError: with the end of the logs, if that takes too long.
+        """
+        deadline = time.monotonic() + deadline_s
+        while not self._has_ended():
+            if time.monotonic() > deadline:
+                raise JobError(f"the job did not end:\n{self.last_words()}")
+            time.sleep(POLL_S)
+
     def stop(self, rank: int) -> None:
         """SIGSTOP, wherever the rank is at this moment."""
         os.kill(self.pids[rank], signal.SIGSTOP)

@@ -16,6 +16,8 @@ from pardbg.watchdog.errors import PardbgError
 if TYPE_CHECKING:  # its module is not for `--help`
     from pardbg.watchdog.scan.scan import Scanned
 
+_PREPARED = (sys.executable, "-m", "pardbg", "run", "--job", "demo", "--")
+
 
 def _list(context: click.Context, _: click.Parameter, is_wanted: bool) -> None:  # noqa: FBT001 - click's callback form
     if is_wanted and not context.resilient_parsing:
@@ -29,6 +31,7 @@ Examples:
   pardbg demo
   pardbg demo --list
   pardbg demo --fault order --out /tmp/order
+  pardbg demo --fault p2p --prepared
 """
 )
 @click.option("--list", callback=_list, is_flag=True, is_eager=True, expose_value=False, help="Print every fault and exit.")
@@ -38,9 +41,10 @@ Examples:
 @click.option(
     "--out", "folder", type=click.Path(path_type=Path), metavar="DIR", help="Where to write; by default a new folder."
 )
+@click.option("--prepared", is_flag=True, help="Start the job with `pardbg run`, to see what that adds to the verdict.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object (pardbg.report/1).")
 @click.pass_context
-def demo(context: click.Context, fault_name: str, folder: Path | None, *, as_json: bool) -> None:
+def demo(context: click.Context, fault_name: str, folder: Path | None, *, prepared: bool, as_json: bool) -> None:
     """Start a small real job with a planted fault, wait until it hangs, and scan it.
 
     Four ranks on this machine's CPU, plain torchrun and gloo, nothing prepared: what `pardbg scan --job demo` would say from
@@ -52,7 +56,7 @@ def demo(context: click.Context, fault_name: str, folder: Path | None, *, as_jso
         raise PardbgError("the demo trains with torch, which is not installed", remedy="pip install 'pardbg[demo]'")
     if folder is None:
         folder = Path(tempfile.mkdtemp(prefix=f"pardbg-demo-{fault.name}-"))
-    scanned = _diagnose(fault, folder)
+    scanned = _diagnose(fault, folder, _PREPARED if prepared else ())
     Destinations(as_json=as_json, html=folder / "report.html", markdown=None, is_strict=False).publish(scanned.report)
     if scanned.is_interrupted:
         raise click.Abort
@@ -62,7 +66,7 @@ def demo(context: click.Context, fault_name: str, folder: Path | None, *, as_jso
     context.exit(0 if is_right else 1)
 
 
-def _diagnose(fault: PlantedFault, folder: Path) -> "Scanned":
+def _diagnose(fault: PlantedFault, folder: Path, wrapper: tuple[str, ...]) -> "Scanned":
     """Runs the job, scans it while it hangs, ends it, and keeps the evidence with the report."""
     from pardbg.watchdog.commands.scanning import Request, run_scan  # noqa: PLC0415 - `--help` does not wait for it
     from pardbg.watchdog.demo.launch import hung_job  # noqa: PLC0415
@@ -70,7 +74,7 @@ def _diagnose(fault: PlantedFault, folder: Path) -> "Scanned":
 
     make_folder(folder, "give another --out, or none")
     with show_progress(sys.stderr) as progress:
-        with hung_job(fault, folder, progress) as launcher:
+        with hung_job(fault, folder, progress, wrapper) as launcher:
             # As `--job demo` would, but for other jobs of this name: there may be several demos on this machine.
             scanned = run_scan(Request(pids=(launcher.pid,)), progress)
         save_evidence(scanned, folder)

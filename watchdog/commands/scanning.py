@@ -5,8 +5,9 @@ from pathlib import Path
 
 from pardbg.collectors.jobs.find import find_world
 from pardbg.collectors.jobs.query import JobQuery
-from pardbg.watchdog.errors import InputError
+from pardbg.watchdog.errors import AmbiguousJobError, InputError
 from pardbg.watchdog.positions.rules import CauseRule
+from pardbg.watchdog.scan.ended import add_ended_ranks, name_newest, scan_ended
 from pardbg.watchdog.scan.sampling import Progress
 from pardbg.watchdog.scan.saving import make_folder, save_evidence
 from pardbg.watchdog.scan.scan import Scanned, Settings, scan
@@ -29,7 +30,7 @@ class Request:
 
 
 def run_scan(request: Request, progress: Progress) -> Scanned:
-    """Scans; a folder for the evidence is made first.
+    """Scans a job that runs or, if no rank of it does, what it has left; a folder for the evidence is made first.
 
     Raises:
         InputError: if the options name no job, several, or a folder that cannot be used.
@@ -41,7 +42,17 @@ def run_scan(request: Request, progress: Progress) -> Scanned:
         make_folder(request.folder, "give another --save: evidence of two scans must not mix")
     query = JobQuery(job=request.job, pids=request.pids, world_size=request.world_size)
     settings = Settings(timeout_s=request.timeout_s, interval_s=request.interval_s, rules=request.rules)
-    return scan(lambda: find_world(query), settings, progress)
+    try:
+        return scan(lambda: add_ended_ranks(find_world(query)), settings, progress)
+    except AmbiguousJobError:
+        raise
+    except InputError as error:
+        if request.is_local:
+            raise name_newest(error) from error
+        ended = scan_ended(query, settings, progress)
+        if ended is None:
+            raise
+        return ended
 
 
 def keep_evidence(request: Request, scanned: Scanned) -> None:

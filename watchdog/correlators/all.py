@@ -9,6 +9,7 @@ from pardbg.watchdog.correlators import (
     desync,
     desync_by_stacks,
     device_stuck,
+    ended_from_outside,
     group_mismatch,
     missing_participant,
     unexplained,
@@ -30,4 +31,5 @@ CORRELATORS: tuple[Correlator, ...] = (
     missing_participant.correlate,
     comm_stuck.correlate,
     unexplained.correlate,
+    ended_from_outside.correlate,
 )

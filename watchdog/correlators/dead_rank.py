@@ -4,26 +4,33 @@ Of several that ended, those that went first are to blame. Launchers end the sur
 (SIGABRT), and peers raise when a connection breaks; none of these went first.
 """
 
-import signal
 from collections.abc import Iterable
-from enum import IntEnum
 
-from pardbg.watchdog.correlators.situation import Situation, is_setting_up
+from pardbg.watchdog.correlators.fates import (
+    ABORTED,
+    Fate,
+    cause_of,
+    end_in_words,
+    exit_code_of,
+    fate_of,
+    signal_of,
+    was_killed_for_memory,
+)
+from pardbg.watchdog.correlators.situation import NS_PER_S, Situation, is_setting_up
 from pardbg.watchdog.correlators.wording import count_ranks, name_meeting, name_ranks, since, wait_verb, waiting_line
-from pardbg.watchdog.model.evidence import RankDescription
+from pardbg.watchdog.graph.meetings import Meeting
+from pardbg.watchdog.model.heartbeat import EndingKind
 from pardbg.watchdog.model.names import Cause, CollectorName, Confidence, Kind
 from pardbg.watchdog.model.report import EvidenceLine, Finding
 from pardbg.watchdog.positions.position import Position
 
-SHELL_SIGNAL_BASE = 128  # a shell reports death by signal N as 128 + N
-ENDED_BY_OTHERS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
-ABORTED = frozenset({signal.SIGABRT})
+ONE_HOST_S, SEVERAL_HOSTS_S = 1.0, 5.0  # last words closer than this do not tell who went first
 
 
 def correlate(situation: Situation) -> Iterable[Finding]:
     """At most one finding: all ranks that went first."""
     ended = sorted(rank for rank in situation.view.ended_ranks if not has_not_started(situation, rank))
-    roots = [rank for rank in ended if not situation.standings[rank].fronts]
+    roots = [rank for rank in ended if not situation.standings[rank].fronts or _spoke_for_itself(situation, rank)]
     if not ended or not _matters(situation, ended):
         return
     roots = [rank for rank in roots if _is_missed(situation, rank)]
@@ -36,46 +43,95 @@ def _matters(situation: Situation, ended: list[int]) -> bool:
     """A job that ended everywhere with exit code 0 has simply finished."""
     if situation.waiting_ranks or len(ended) < len(situation.standings):
         return True
-    return any(situation.view.processes[rank].exit_code not in {0, None} for rank in ended)
+    return any(exit_code_of(situation, rank) not in {0, None} or fate_of(situation, rank) < Fate.FAILED for rank in ended)
 
 
 def _is_missed(situation: Situation, rank: int) -> bool:
     """Whether the end of a rank matters to anybody: one that ended in peace, or nobody knows how, must leave others waiting."""
-    if situation.view.processes[rank].exit_code not in {0, None} or not situation.view.looks:
+    if exit_code_of(situation, rank) not in {0, None} or not situation.view.looks or rank in situation.view.silent_ranks:
         return True
     asks = any(_asks_store(standing.position) for standing in situation.standings.values())
     return asks or bool(situation.graph.missed_by(rank))
 
 
-class Fate(IntEnum):
-    """How a process ended, the likeliest first cause first."""
-
-    KILLED = 0  # by a signal that no launcher and no watchdog sends
-    RAISED = 1  # an exception of its own
-    FAILED = 2  # another exit code
-    EXITED = 3  # exit code 0
-    ENDED_BY_OTHERS = 4  # by the launcher, by its watchdog, or because a peer was lost
+def _spoke_for_itself(situation: Situation, rank: int) -> bool:
+    """Whether its own last word tells how it ended, so that what was outstanding then does not make it a victim."""
+    return rank in situation.view.endings and fate_of(situation, rank) not in {Fate.ENDED_BY_OTHERS, Fate.SILENT}
 
 
 def _went_first(situation: Situation, roots: list[int]) -> list[int]:
-    """Those whose own end is certain; else those who demonstrably left others waiting; else whoever is left over.
+    """Those whose own end is certain; else those without a word; else those who demonstrably left others waiting; else all.
 
     An exit code alone says little: peers that lose a connection end with 1 as well.
     """
-    fates = {rank: _fate(situation, rank) for rank in roots}
-    certain = [rank for rank in roots if fates[rank] <= Fate.RAISED]
-    if certain:
-        first = min(fates[rank] for rank in certain)
+    fates = {rank: fate_of(situation, rank) for rank in roots}
+    certain = _earliest(situation, [rank for rank in roots if fates[rank] <= Fate.RAISED or _chose_to_fail(situation, rank)])
+    first = min((fates[rank] for rank in certain), default=Fate.SILENT)
+    if first <= Fate.RAISED:
         return [rank for rank in certain if fates[rank] == first]
     broken = _broken_connections(situation)
-    own = [rank for rank in roots if fates[rank] < Fate.ENDED_BY_OTHERS and rank not in broken]
+    abrupt = _went_abruptly(situation, roots, [rank for rank in certain if rank not in broken])
+    if abrupt:
+        return abrupt
+    own = [rank for rank in roots if fates[rank] in {Fate.FAILED, Fate.EXITED} and rank not in broken]
     own = [rank for rank in own if not _may_have_waited(situation, rank)]
     proven = [rank for rank in own if _left_others_waiting(situation, rank)]
     if proven:
         return proven
     others = {rank for rank in situation.view.ended_ranks if rank not in own}
-    explained = all(_fate(situation, rank) is Fate.ENDED_BY_OTHERS or situation.standings[rank].fronts for rank in others)
+    explained = all(fate_of(situation, rank) is Fate.ENDED_BY_OTHERS or situation.standings[rank].fronts for rank in others)
     return own if explained and len({fates[rank] for rank in own}) == 1 else []
+
+
+def _chose_to_fail(situation: Situation, rank: int) -> bool:
+    """Whether the program itself ended with an exit code that says so."""
+    return rank in situation.view.endings and fate_of(situation, rank) is Fate.FAILED
+
+
+def _earliest(situation: Situation, ranks: list[int]) -> list[int]:
+    """Without those that ended so much later than the first one that clocks and clean-up do not explain it."""
+    times = {rank: ending.at_ns for rank in ranks if (ending := situation.view.endings.get(rank)) and ending.at_ns is not None}
+    if not times:
+        return ranks
+    first = min(times, key=lambda rank: (times[rank] or 0, rank))
+    kept = []
+    for rank in ranks:
+        is_near = situation.view.host(rank) == situation.view.host(first)
+        limit_s = ONE_HOST_S if is_near else SEVERAL_HOSTS_S
+        if times.get(rank, times[first]) - times[first] <= limit_s * NS_PER_S:
+            kept.append(rank)
+    return kept
+
+
+def _went_abruptly(situation: Situation, roots: list[int], failed: list[int]) -> list[int]:
+    """Those without a last word, where others have one; else those that chose an exit code first.
+
+    Ranks that lose a peer may choose one too, and launchers kill those that do not end: the fewer went first. If neither are
+    fewer, both are returned, and nobody is accused.
+    """
+    silent = [rank for rank in roots if rank in situation.view.silent_ranks]
+    alike = _ended_like_the_first(situation, failed)
+    speakers = [rank for rank in situation.standings if rank not in silent and _is_heard(situation, rank)]
+    are_finished = all(rank in situation.view.ended_ranks and fate_of(situation, rank) is Fate.EXITED for rank in speakers)
+    if silent and (not speakers or (are_finished and len(silent) > len(speakers))):
+        return []
+    if silent and alike and len(silent) >= len(failed):
+        return alike if len(silent) > len(failed) else sorted((*silent, *alike))
+    return silent or alike
+
+
+def _ended_like_the_first(situation: Situation, failed: list[int]) -> list[int]:
+    """The first of those that chose an exit code, with all that chose the same one."""
+    times = {rank: (situation.view.endings[rank].at_ns or 0, rank) for rank in failed}
+    first = min(times, key=lambda rank: times[rank], default=None)
+    return [] if first is None else [r for r in failed if exit_code_of(situation, r) == exit_code_of(situation, first)]
+
+
+def _is_heard(situation: Situation, rank: int) -> bool:
+    """Whether a rank lives, or something says how it ended."""
+    if rank not in situation.view.ended_ranks:
+        return rank in situation.view.looks
+    return rank in situation.view.endings or exit_code_of(situation, rank) is not None
 
 
 def has_not_started(situation: Situation, rank: int) -> bool:
@@ -89,12 +145,12 @@ def has_not_started(situation: Situation, rank: int) -> bool:
 
 def was_ended_by_others(situation: Situation, rank: int) -> bool:
     """Whether the launcher or a watchdog ended this rank, so that its recorder shows a rank that lived while others waited."""
-    return rank in situation.view.ended_ranks and _fate(situation, rank) is Fate.ENDED_BY_OTHERS
+    return rank in situation.view.ended_ranks and fate_of(situation, rank) is Fate.ENDED_BY_OTHERS
 
 
 def _may_have_waited(situation: Situation, rank: int) -> bool:
     """An abort without a dump while somebody alive is missing: a watchdog that gave up looks just like that."""
-    aborted = signal_number(situation.view.processes[rank].exit_code) in ABORTED
+    aborted = signal_of(situation, rank) in ABORTED
     living = any(root not in situation.view.ended_ranks for root in situation.graph.roots)
     return aborted and living and rank not in situation.view.recordings
 
@@ -106,7 +162,7 @@ def _left_others_waiting(situation: Situation, rank: int) -> bool:
     """
     if rank not in situation.view.recordings or not situation.graph.missed_by(rank):
         return False
-    return situation.view.processes[rank].exit_code == 0 or situation.is_on_device(rank)
+    return exit_code_of(situation, rank) == 0 or situation.is_on_device(rank)
 
 
 def _broken_connections(situation: Situation) -> set[int]:
@@ -115,65 +171,50 @@ def _broken_connections(situation: Situation) -> set[int]:
     return {rank for group in groups for rank in group.ranks if not situation.is_on_device(rank)}
 
 
-def _fate(situation: Situation, rank: int) -> Fate:
-    code = situation.view.processes[rank].exit_code
-    number = signal_number(code)
-    if number in ENDED_BY_OTHERS or rank in situation.view.bereaved_ranks:
-        return Fate.ENDED_BY_OTHERS
-    if number is not None and number not in ABORTED:
-        return Fate.KILLED
-    if rank in situation.view.tracebacks:
-        return Fate.RAISED
-    if number in ABORTED and _is_shared(situation, code):
-        return Fate.ENDED_BY_OTHERS  # watchdogs that gave up waiting
-    return Fate.EXITED if code == 0 else Fate.FAILED
-
-
-def _is_shared(situation: Situation, code: int | None) -> bool:
-    return sum(process.exit_code == code for process in situation.view.processes.values()) > 1
-
-
-def signal_number(code: int | None) -> int | None:
-    """The signal behind an exit code: -9 as Python writes it, 137 as shells do."""
-    if code is None or (0 <= code <= SHELL_SIGNAL_BASE):
-        return None
-    return -code if code < 0 else code - SHELL_SIGNAL_BASE
-
-
-def _cause(situation: Situation, rank: int) -> Cause | None:
-    code = situation.view.processes[rank].exit_code
-    if signal_number(code) is not None:
-        return Cause.SIGNAL
-    if rank in situation.view.tracebacks:
-        return Cause.EXCEPTION
-    return None if code is None else Cause.EXITED
-
-
 def _describe(situation: Situation, ranks: tuple[int, ...], ended: list[int]) -> Finding:
-    causes = {_cause(situation, rank) for rank in ranks}
+    causes = {cause_of(situation, rank) for rank in ranks}
     missed = [meeting for rank in ranks for meeting in situation.graph.missed_by(rank)]
-    meeting = min(missed, key=lambda meeting: situation.waiting_since_ns(meeting) or 0, default=None)
+    meeting = min(
+        missed, key=lambda meeting: (meeting.key.is_gathering, situation.waiting_since_ns(meeting) or 0), default=None
+    )
     at_store = (rank for rank, standing in situation.standings.items() if _asks_store(standing.position))
     waiting = {*situation.graph.victims(ranks), *at_store, *(rank for rank in ended if rank not in ranks)}
     victims = tuple(sorted(waiting - set(ranks)))
-    ends = "; ".join(f"rank {rank} {_end(situation, rank)}" for rank in ranks[:4])
-    where = f" before {name_meeting(situation, meeting)}" if meeting else ""
+    subjects = tuple(situation.subject(rank, end_in_words(situation, rank)) for rank in ranks)
+    is_open = len(ranks) > 1 and any(_chose_to_fail(situation, rank) for rank in ranks)
     return Finding(
         kind=Kind.DEAD_RANK,
         cause=causes.pop() if len(causes) == 1 else None,
-        confidence=Confidence.ESTABLISHED,
-        culprits=tuple(situation.subject(rank, _end(situation, rank)) for rank in ranks),
+        confidence=Confidence.SUGGESTED if is_open else _confidence(situation, ranks),
+        culprits=() if is_open else subjects,
+        candidates=subjects if is_open else (),
         victims=victims,
         group=situation.meeting_group(meeting.key) if meeting else None,
         collective=situation.collective_ref(meeting) if meeting else None,
         since_s=situation.waiting_s(meeting) if meeting else None,
-        claim=(
-            f"{ends}{where}; {count_ranks(victims)} {wait_verb(victims)} or ended after "
-            f"{'it' if len(ranks) == 1 else name_ranks(ranks)}{since(situation, meeting) if meeting else ''}"
-        ),
+        claim=_claim(situation, ranks, victims, meeting, is_open=is_open),
         evidence=(*_evidence(situation, ranks), *((waiting_line(situation, meeting),) if meeting else ())),
         advice=("Read the end of this rank's own log first; the errors of the other ranks are consequences.",),
     )
+
+
+def _claim(
+    situation: Situation, ranks: tuple[int, ...], victims: tuple[int, ...], meeting: Meeting | None, *, is_open: bool
+) -> str:
+    ends = "; ".join(f"rank {rank} {end_in_words(situation, rank)}" for rank in ranks[:4])
+    where = f" before {name_meeting(situation, meeting)}" if meeting else ""
+    if is_open:
+        return f"{ends}{where}, so close to each other that it cannot be told which of {name_ranks(ranks)} went first"
+    return (
+        f"{ends}{where}; {count_ranks(victims)} {wait_verb(victims)} or ended after "
+        f"{'it' if len(ranks) == 1 else name_ranks(ranks)}{since(situation, meeting) if meeting else ''}"
+    )
+
+
+def _confidence(situation: Situation, ranks: tuple[int, ...]) -> Confidence:
+    """That a rank was killed follows from its silence only, and that it was for memory from a count of its whole cgroup."""
+    is_inferred = any(rank in situation.view.silent_ranks or was_killed_for_memory(situation, rank) for rank in ranks)
+    return Confidence.SUPPORTED if is_inferred else Confidence.ESTABLISHED
 
 
 def _asks_store(position: Position | None) -> bool:
@@ -181,24 +222,23 @@ def _asks_store(position: Position | None) -> bool:
     return position is not None and position.cause is Cause.STORE_WAIT
 
 
-def _end(situation: Situation, rank: int) -> str:
-    process: RankDescription = situation.view.processes[rank]
-    number = signal_number(process.exit_code)
-    if number is not None:
-        known = number in {item.value for item in signal.Signals}
-        return f"was killed by {signal.Signals(number).name if known else f'signal {number}'}"
-    traceback = situation.view.tracebacks.get(rank)
-    if traceback is not None:
-        return f"ended with {traceback.exception}"
-    return "has ended" if process.exit_code is None else f"exited with code {process.exit_code}"
-
-
 def _evidence(situation: Situation, ranks: tuple[int, ...]) -> Iterable[EvidenceLine]:
     for rank in ranks:
         process = situation.view.processes[rank]
         text = f"process of rank {rank}: state {process.state or 'unknown'}, exit code {process.exit_code}"
         yield situation.view.line(CollectorName.HOST, rank, text)
-        traceback = situation.view.tracebacks.get(rank)
+        traceback, ending = situation.view.tracebacks.get(rank), situation.view.endings.get(rank)
         if traceback is not None:
             where = f", raised at {traceback.where}" if traceback.where else ""
-            yield situation.view.line(CollectorName.RANK_LOG, rank, f"{traceback.exception}{where}")
+            is_said = ending is not None and ending.kind is EndingKind.EXCEPTION
+            text = f"{traceback.exception}{where}"
+            if is_said:
+                yield situation.view.heartbeat_line(rank, text)
+            else:
+                yield situation.view.line(CollectorName.RANK_LOG, rank, text)
+        beat = situation.view.heartbeats.get(rank)
+        if beat is not None and was_killed_for_memory(situation, rank):
+            text = (
+                f"processes of its memory cgroup killed by the kernel: {beat.oom_kills}, and {beat.later_oom_kills} afterwards"
+            )
+            yield situation.view.heartbeat_line(rank, text)

@@ -122,10 +122,9 @@ def _is_start(situation: Situation, roots: tuple[int, ...], meeting: Meeting) ->
 
 
 def _cause(situation: Situation, root: int) -> Cause | None:
-    process, position = situation.view.processes.get(root), situation.standings[root].position
+    process, cause = situation.view.processes.get(root), situation.host_cause(root)
     if process is not None and process.state in STOPPED_STATES:
         return Cause.STOPPED
-    cause = position.cause if position else None
     if cause not in {Cause.STOPPED, Cause.DEBUGGER} and situation.departure(root) is not None:
         return Cause.LEFT_LOOP
     return cause
@@ -157,13 +156,15 @@ def _doing(situation: Situation, root: int, meeting: Meeting, before: str) -> st
     own = situation.own_frame(root)
     is_told = own is None or position.frame is None or own == position.frame
     caller = "" if is_told or own is None else f", from {own.short}"
+    beat = situation.view.heartbeats.get(root)
+    is_told_by_phase = situation.host_cause(root) is not position.cause
     still_s, waited_s = situation.still_s(root), situation.waiting_s(meeting)
     is_longer = still_s is not None and still_s > (waited_s or 0.0) + LONGER_S
     since_then = f", for {still_s:.0f} s" if is_longer else ""
+    phase = f", in phase {beat.phase}" if is_told_by_phase and beat is not None else ""
     motion = situation.host_motion(root)
-    return (
-        f"{before}it {left}{position.words}{caller}{since_then}{child_words(situation, root)}{f'; {motion}' if motion else ''}"
-    )
+    doing = f"{before}it {left}{position.words}{caller}{phase}{since_then}{child_words(situation, root)}"
+    return f"{doing}; {motion}" if motion else doing
 
 
 def _claim(

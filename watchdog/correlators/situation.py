@@ -29,6 +29,9 @@ from pardbg.watchdog.store.view import EvidenceView
 
 NS_PER_S = 1_000_000_000
 LOOSE_CAUSES = frozenset({Cause.SLEEPING, Cause.USER_CODE, Cause.LOCK, Cause.STORE_WAIT})
+UNEXPLAINED_CAUSES = frozenset({Cause.USER_CODE, Cause.BUSY_LOOP, None})
+"""Where a better reason is welcome."""
+PHASE_CAUSES = {"compile": Cause.COMPILE, "checkpoint": Cause.CHECKPOINT_IO}
 LEAVING = re.compile(r"^(_run_exitfuncs|_exit_function|destroy_process_group|_shutdown)$")
 
 
@@ -70,6 +73,15 @@ class Situation:
             if standing.fronts or self.graph.room.keys(rank) or _is_in_foreign_library(standing)
         )
 
+    @cached_property
+    def is_over(self) -> bool:
+        """Whether the job has ended: every rank of which anything is known has."""
+        ended, processes = self.view.ended_ranks, self.view.processes
+        unseen = (rank for rank in self.standings if rank not in ended)
+        return bool(ended) and all(
+            self.stance(rank) is Stance.UNSEEN and not (rank in processes and processes[rank].state) for rank in unseen
+        )
+
     def stance(self, rank: int) -> Stance:
         """What a rank is doing."""
         return self.standings[rank].stance
@@ -93,8 +105,18 @@ class Situation:
 
     def host_motion(self, rank: int) -> str:
         """What shows that a rank on the host gets on with it; empty if nothing does."""
+        return host_motion(self.view, rank, self.host_cause(rank))
+
+    def host_cause(self, rank: int) -> Cause | None:
+        """What holds a rank on the host: as its stack and process show, else as its own probe says."""
         position = self.standings[rank].position
-        return host_motion(self.view, rank, position.cause if position else None)
+        cause = position.cause if position else None
+        return (self.phase_cause(rank) or cause) if cause in UNEXPLAINED_CAUSES else cause
+
+    def phase_cause(self, rank: int) -> Cause | None:
+        """What the phase means that a rank is in by its probe, if that is one that can hold a rank up."""
+        beat = self.view.heartbeats.get(rank)
+        return PHASE_CAUSES.get(beat.phase) if beat is not None else None
 
     def main_frames(self, rank: int) -> tuple[StackFrame, ...]:
         """The newest stack of a rank's main thread, innermost first; empty if there is none."""

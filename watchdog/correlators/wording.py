@@ -130,6 +130,19 @@ def process_lines(situation: Situation, rank: int) -> tuple[EvidenceLine, ...]:
     return (situation.view.line(CollectorName.HOST, rank, text),)
 
 
+def heartbeat_line(situation: Situation, rank: int) -> EvidenceLine | None:
+    """``step 1234, which ended 312 s ago; in phase checkpoint since 311 s``: what a rank's own probe says; None without one."""
+    beat = situation.view.heartbeats.get(rank)
+    if beat is None or (beat.step is None and not beat.phase):
+        return None
+    ended_s, phase_s = situation.seconds_since(beat.step_ended_ns), situation.seconds_since(beat.phase_since_ns)
+    ended = f", which ended {ended_s:.0f} s ago" if ended_s is not None else ""
+    step = f"step {beat.step}{ended}" if beat.step is not None else "no step finished"
+    since_then = f" since {phase_s:.0f} s" if phase_s is not None else ""
+    phase = f"; in phase {beat.phase}{since_then}" if beat.phase else ""
+    return situation.view.heartbeat_line(rank, f"{step}{phase}")
+
+
 def stack_line(situation: Situation, rank: int) -> EvidenceLine:
     """The top of a rank's own stack, and what it means."""
     standing = situation.standings[rank]

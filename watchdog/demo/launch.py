@@ -3,7 +3,7 @@
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,11 +27,12 @@ class DemoError(PardbgError):
 
 
 @contextmanager
-def hung_job(fault: PlantedFault, folder: Path, progress: Progress) -> Iterator[Torchrun]:
+def hung_job(fault: PlantedFault, folder: Path, progress: Progress, wrapper: Sequence[str] = ()) -> Iterator[Torchrun]:
     """Starts a job of four ranks with a planted fault and waits until it hangs; without a fault, until it has trained a while.
 
     A copy of the program stays in ``folder/job``: people can read it there, and its lines count as training code, which those
     of an installed package do not. Nothing else of the job is left after the block, nor if this process ends before.
+    ``wrapper`` is a command that starts torchrun.
 
     Raises:
         DemoError: if the fault does not come in time, or the job ends before.
@@ -43,7 +44,7 @@ def hung_job(fault: PlantedFault, folder: Path, progress: Progress) -> Iterator[
         scratch = Path(name)
         sign = scratch / "fault_has_come"
         progress(f"starting torchrun with {WORLD_SIZE} ranks, --rdzv-id {JOB_ID}")
-        with running_torchrun((str(program), fault.name, str(sign)), scratch) as launcher:
+        with running_torchrun((str(program), fault.name, str(sign)), scratch, wrapper) as launcher:
             progress(f"waiting: {fault.sentence}")
             _wait_for(sign, launcher, scratch)
             time.sleep(SETTLE_S)

@@ -38,7 +38,7 @@ class Torchrun:
 
 
 @contextmanager
-def running_torchrun(program: Sequence[str], scratch: Path) -> Iterator[Torchrun]:
+def running_torchrun(program: Sequence[str], scratch: Path, wrapper: Sequence[str] = ()) -> Iterator[Torchrun]:
     """Runs plain torchrun with four ranks in ``scratch``, which takes its own log, the ranks' logs and temporary files.
 
     Leaving the block ends torchrun, its ranks and their children, and no other process, and removes ``scratch``; so does the
@@ -47,8 +47,9 @@ def running_torchrun(program: Sequence[str], scratch: Path) -> Iterator[Torchrun
     Args:
         program: what torchrun starts on every rank, with its arguments.
         scratch: an existing folder.
+        wrapper: a command that replaces itself by torchrun, such as `pardbg run`.
     """
-    command = [sys.executable, "-m", "torch.distributed.run"]
+    command = [*wrapper, sys.executable, "-m", "torch.distributed.run"]
     command += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "--rdzv-id", JOB_ID]
     command += ["--nproc-per-node", str(WORLD_SIZE), "--log-dir", str(scratch / LOG_FOLDER), "--redirects", "3", *program]
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}

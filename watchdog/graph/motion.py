@@ -1,9 +1,10 @@
 """Does anything move? What counts as a sign of life, and what does not.
 
-"Hung" needs two samples. Between them a job lives if a rank has finished an operation, if a waiting rank waits elsewhere than
-before, or if the main thread of a waiting rank has been awake (a wait in gloo sleeps through; on a device the host thread may
-wake to poll, so there it says nothing). Processor time is no sign of life: an endless loop burns as much as a healthy step.
-The rank that the others wait for lives if it or its children read or write, or if its compilers work.
+"Hung" needs two samples. Between them a job lives if a rank has finished an operation, if a waiting rank has finished a step or
+waits elsewhere than before, or if the main thread of a waiting rank has been awake (a wait in gloo sleeps through; on a device
+the host thread may wake to poll, so there it says nothing). Processor time is no sign of life: an endless loop burns as much as
+a healthy step. The rank that the others wait for lives if it finishes a step, if it or its children read or write, or if its
+compilers work: its steps are no sign for those who wait for it.
 """
 
 from collections.abc import Collection
@@ -28,6 +29,9 @@ def job_motion(view: EvidenceView, standings: dict[int, Standing]) -> str:
         return "operations were completed between the samples"
     for rank, standing in standings.items():
         places = {position.place for position in standing.positions}
+        is_waiting = bool(standing.fronts) or bool(WAITING & places)
+        if is_waiting and _finished_steps(view, rank):
+            return f"rank {rank} has finished a step between the samples"
         if all(position.is_polling for position in standing.positions):
             continue
         if len(standing.positions) < 2 or not (WAITING & places or standing.stance is Stance.UNSEEN):
@@ -51,11 +55,13 @@ def is_astir(view: EvidenceView) -> bool:
         has_worked = (after.cpu_s or 0.0) - (before.cpu_s or 0.0) >= LEAST_CPU_S
         if is_elsewhere or was_awake or has_worked or (after.moved_bytes or 0) - (before.moved_bytes or 0) >= LEAST_BYTES:
             return True
-    return False
+    return any(_finished_steps(view, rank) for rank in view.all_heartbeats)
 
 
 def host_motion(view: EvidenceView, rank: int, cause: Cause | None) -> str:
     """What shows that a rank on the host gets on with it, in words; empty if nothing does or there is only one look."""
+    if _finished_steps(view, rank):
+        return "it has finished a step between the samples"
     looks = view.looks.get(rank, ())
     if len(looks) < 2:
         return ""
@@ -98,6 +104,13 @@ def _main_frames(view: EvidenceView, rank: int, sample: int) -> tuple[tuple[str,
     stacks = view.stacks.get(rank, ())
     thread = stacks[sample].main_thread if stacks else None
     return tuple((frame.filename, frame.name, frame.line) for frame in thread.frames) if thread else ()
+
+
+def _finished_steps(view: EvidenceView, rank: int) -> int:
+    """How many steps a rank has finished between its first heartbeat and its last; 0 where nobody knows."""
+    beats = view.all_heartbeats.get(rank, ())
+    steps = [beat.step for beat in beats if beat.step is not None]
+    return steps[-1] - steps[0] if len(steps) > 1 else 0
 
 
 def _children_cpu_s(look: ProcessSample) -> float:

@@ -61,7 +61,9 @@ def find_standings(view: EvidenceView, fronts: dict[int, tuple[Front, ...]], rul
     return {
         rank: Standing(
             rank,
-            _stance(rank, view, fronts.get(rank, ()), _proven(positions.get(rank, ()), functions)),
+            _last_stance(fronts.get(rank, ()), positions[rank][-1])
+            if rank in view.interrupted_ranks and positions.get(rank)
+            else _stance(rank, view, fronts.get(rank, ()), _proven(positions.get(rank, ()), functions)),
             fronts.get(rank, ()),
             positions.get(rank, ()),
             is_recorded=rank in view.recordings,
@@ -86,6 +88,17 @@ def _proven(positions: tuple[Position, ...], functions: frozenset[Function]) -> 
     if not functions or newest.frame is None:
         return None
     return None if identify(newest.frame) in functions else newest
+
+
+def _last_stance(fronts: tuple[Front, ...], position: Position) -> Stance:
+    """Of a rank that somebody else ended while it stood there.
+
+    A line of the training code may wait in native code: that it does not, only its source can say.
+    """
+    if position.place is not Place.HOST:
+        return Stance.WAITING if fronts else Stance.HIDDEN
+    is_known = position.is_definite or (position.frame is not None and position.frame.source is not None)
+    return Stance.HOST if is_known else Stance.WAITING if fronts else Stance.UNSEEN
 
 
 def _stance(rank: int, view: EvidenceView, fronts: tuple[Front, ...], position: Position | None) -> Stance:

@@ -7,8 +7,9 @@ from msgspec.structs import replace
 from pardbg import __version__
 from pardbg.watchdog.correlators.all import CORRELATORS
 from pardbg.watchdog.correlators.cascade import find_consequences
+from pardbg.watchdog.correlators.fates import exit_code_of
 from pardbg.watchdog.correlators.situation import Situation
-from pardbg.watchdog.correlators.wording import name_group, name_ranks, stack_line
+from pardbg.watchdog.correlators.wording import heartbeat_line, name_group, name_ranks, stack_line
 from pardbg.watchdog.graph.axes import find_layout
 from pardbg.watchdog.graph.motion import is_astir
 from pardbg.watchdog.graph.standing import Stance
@@ -84,12 +85,13 @@ def judge(view: EvidenceView, circumstances: Circumstances) -> Report:
 
 
 def _with_stacks(situation: Situation, finding: Finding) -> Finding:
-    """Adds where those it names stand by their own stacks, unless it says so already."""
+    """Adds where those it names stand by their own stacks, unless it says so already, and what their own probes say."""
     named = [subject.rank for subject in (*finding.culprits, *finding.candidates) if subject.rank is not None]
     told = {line.rank for line in finding.evidence if line.source is CollectorName.STACKS}
     silent = [rank for rank in named if rank not in told and situation.standings[rank].position is not None]
-    lines = tuple(stack_line(situation, rank) for rank in silent[:MAX_STACKS])
-    return replace(finding, evidence=(*finding.evidence, *lines))
+    lines = tuple(line for rank in silent[:MAX_STACKS] if (line := stack_line(situation, rank)) not in finding.evidence)
+    beats = tuple(filter(None, (heartbeat_line(situation, rank) for rank in named[:MAX_STACKS])))
+    return replace(finding, evidence=(*finding.evidence, *lines, *beats))
 
 
 def _cap(view: EvidenceView, finding: Finding) -> Finding:
@@ -103,22 +105,36 @@ def _cap(view: EvidenceView, finding: Finding) -> Finding:
 
 def _status(situation: Situation, verdict: Finding | None, motion: str) -> tuple[Status, str]:
     view = situation.view
-    ended = view.ended_ranks
     if verdict is not None:
-        is_over = bool(ended) and len(ended) == len(situation.standings)
-        failed = is_over and verdict.kind is not Kind.INSUFFICIENT_EVIDENCE
-        return (Status.FAILED if failed else Status.SLOW if verdict.kind is Kind.SLOW_PHASE else Status.HUNG), ""
+        return _status_of(situation, verdict), ""
     if motion:
         return Status.HEALTHY, f"{motion}: the job moves"
     if situation.waiting_ranks:
         return Status.UNDETERMINED, "ranks wait, and nothing that was seen says for whom"
-    if ended and len(ended) == len(situation.standings):
-        if any(process.exit_code for process in view.processes.values()):
-            return Status.FAILED, "every process has ended, not all with exit code 0, and nothing that was seen says why"
-        return Status.HEALTHY, "every process has ended with exit code 0"
+    if situation.is_over:
+        return _status_at_the_end(situation)
     doubt = _doubt(situation)
     well = "no rank waits for another" if view.looks else "nothing was outstanding on any rank when it was dumped"
     return (Status.UNDETERMINED, doubt) if doubt else (Status.HEALTHY, well)
+
+
+def _status_of(situation: Situation, verdict: Finding) -> Status:
+    if verdict.kind is Kind.SLOW_PHASE:
+        return Status.SLOW
+    if not situation.is_over:
+        return Status.HUNG
+    return Status.UNDETERMINED if verdict.kind is Kind.INSUFFICIENT_EVIDENCE else Status.FAILED
+
+
+def _status_at_the_end(situation: Situation) -> tuple[Status, str]:
+    codes = {exit_code_of(situation, rank) for rank in situation.view.ended_ranks}
+    if codes - {0, None}:
+        return Status.FAILED, "every process has ended, not all with exit code 0, and nothing that was seen says why"
+    if None in codes:
+        return Status.UNDETERMINED, "every process has ended, and nothing that was seen says how"
+    elsewhere = len(situation.standings) - len(situation.view.ended_ranks)
+    unseen = f"; {elsewhere} ranks were not seen" if elsewhere else ""
+    return Status.HEALTHY, f"the job has ended; every rank{' here' if elsewhere else ''} returned with code 0{unseen}"
 
 
 def _doubt(situation: Situation) -> str:

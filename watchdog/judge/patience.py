@@ -21,6 +21,8 @@ def impatience(situation: Situation, verdict: Finding) -> str:
     """
     if verdict.kind in CERTAIN or _is_held(situation, verdict):
         return ""
+    if situation.is_over:
+        return _ended_early(situation)
     waited_s = _waited_s(situation, verdict)
     if waited_s is None:
         return ""
@@ -30,6 +32,21 @@ def impatience(situation: Situation, verdict: Finding) -> str:
         return ""
     known = f"this job's longest pause is {pause_s:.0f} s; " if pause_s else ""
     return f"still for {waited_s:.1f} s; {known}ask again in {enough_s - waited_s:.0f} s"
+
+
+def _ended_early(situation: Situation) -> str:
+    """Why ranks that were ended from outside may have been well until then; empty if they had stood still for long."""
+    beats = situation.view.heartbeats.values()
+    ends = [ending.at_ns for ending in situation.view.endings.values() if ending.at_ns is not None]
+    steps = [beat.step_ended_ns for beat in beats if beat.step_ended_ns is not None]
+    if not ends or not steps:
+        return ""
+    waited_s = (min(ends) - max(steps)) / NS_PER_S
+    if waited_s >= patience_s(max((beat.longest_step_s or 0.0 for beat in beats), default=None)):
+        return ""
+    return (
+        f"the ranks were ended from outside {max(waited_s, 0.0):.1f} s after their last step: too early to say that they hung"
+    )
 
 
 def _is_held(situation: Situation, verdict: Finding) -> bool:

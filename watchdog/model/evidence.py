@@ -55,7 +55,8 @@ class Stack(Noun, frozen=True, kw_only=True, tag="stack"):
     """All threads of one process at one moment; ``sample`` numbers the samples of one scan.
 
     ``child`` names the process if it is not the rank itself but a child of it; ``is_native`` says that native frames are
-    among the Python ones (their file is a library).
+    among the Python ones (their file is a library). ``tells_lock``: it knows which thread holds the interpreter lock and which
+    ones run; ``is_lock_held``: some thread holds it and does not let go, whichever that is.
     """
 
     pid: int | None
@@ -63,6 +64,8 @@ class Stack(Noun, frozen=True, kw_only=True, tag="stack"):
     sample: int = 0
     child: str = ""
     is_native: bool = False
+    tells_lock: bool = True
+    is_lock_held: bool = False
 
     @property
     def main_thread(self) -> Thread | None:

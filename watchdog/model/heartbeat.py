@@ -48,6 +48,7 @@ class Heartbeat(Noun, frozen=True, kw_only=True, tag="heartbeat"):
         retry_count: how often the allocator had to free its cache before it could give memory.
         own_s: processor time of the probe itself so far, seconds, in ``hook_count`` hooks.
         oom_kills: processes of its memory cgroup that the kernel had killed when the rank started.
+        later_oom_kills: the same after the rank has ended, by its peers' last words or the cgroup's own count.
         ending: its last word; None while it lives, and for ever if it was killed by SIGKILL.
     """
 
@@ -64,4 +65,5 @@ class Heartbeat(Noun, frozen=True, kw_only=True, tag="heartbeat"):
     own_s: float | None = None
     hook_count: int | None = None
     oom_kills: int | None = None
+    later_oom_kills: int | None = None
     ending: Ending | None = None

@@ -13,7 +13,7 @@ from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.members import Run, fold_members, unfold_members
 
 NO_SITE = -1
-_LIBRARY = re.compile(r"/(?:site-packages|dist-packages|lib/python3[.\d]*)/|^<")
+_LIBRARY = re.compile(r"/(?:site-packages|dist-packages|lib/python3[.\d]*)/|/collectors/probe/\w+\.py$|^<")  # our probe, too
 
 
 class Frame(Noun, frozen=True, kw_only=True):

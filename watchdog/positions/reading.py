@@ -37,7 +37,7 @@ def read_position(
         depth=own[0] + 1 if own else len(frames),
         process=process,
         holds_gil=stack is not None and _is_gil_held(stack),
-        owns_gil=thread.owns_gil if thread is not None and frames else None,
+        owns_gil=thread.owns_gil if stack is not None and stack.tells_lock and thread is not None and frames else None,
         native=native_thread.frames if native_thread is not None else (),
     )
     is_stopped = process is not None and process.state in STOPPED_STATES  # then it waits for nothing but to be resumed
@@ -73,7 +73,7 @@ def _name_hold(process: ProcessSample | None) -> str:
 
 def _is_gil_held(stack: Stack) -> bool:
     """Whether a thread holds the interpreter lock and yet does not run: whatever it is in does not let others in."""
-    return any(thread.owns_gil and not thread.is_active for thread in stack.threads)
+    return stack.is_lock_held or any(thread.owns_gil and not thread.is_active for thread in stack.threads)
 
 
 def _name_gil_holder(stack: Stack | None, main: Thread | None) -> str:

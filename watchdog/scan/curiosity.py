@@ -1,13 +1,10 @@
 """Whose native stacks are worth a short stop: very few ranks, and only where Python's stacks do not explain."""
 
 from pardbg.collectors.live.native_stacks import MOST_RANKS
-from pardbg.watchdog.correlators.situation import Situation
+from pardbg.watchdog.correlators.situation import UNEXPLAINED_CAUSES, Situation
 from pardbg.watchdog.graph.standing import Stance, Standing
-from pardbg.watchdog.model.names import Cause
 from pardbg.watchdog.model.process import STOPPED_STATES
 from pardbg.watchdog.positions.position import Place
-
-UNEXPLAINED = frozenset({Cause.USER_CODE, Cause.BUSY_LOOP, None})
 
 
 def ranks_that_need_native(situation: Situation) -> tuple[int, ...]:
@@ -26,4 +23,4 @@ def _is_open(situation: Situation, rank: int, standing: Standing) -> bool:
     if standing.stance is Stance.UNSEEN:
         return True
     is_host = standing.stance is Stance.HOST and position.place is Place.HOST
-    return is_host and position.cause in UNEXPLAINED and not situation.host_motion(rank)
+    return is_host and situation.host_cause(rank) in UNEXPLAINED_CAUSES and not situation.host_motion(rank)

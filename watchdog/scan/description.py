@@ -66,7 +66,8 @@ def absent_elsewhere(world: World) -> Iterator[Evidence]:
     for rank in elsewhere:
         unseen = "its process was not found on this machine"
         yield _absence(rank, CollectorName.FLIGHT_RECORDER, AbsenceReason.UNREACHABLE, unseen)
-    for ended in world.ended:
+    told = {item.rank for item in world.evidence if item.source is CollectorName.FLIGHT_RECORDER}
+    for ended in (ended for ended in world.ended if ended.rank not in told):
         yield _absence(ended.rank, CollectorName.FLIGHT_RECORDER, AbsenceReason.GONE, "its process has ended")
 
 

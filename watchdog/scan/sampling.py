@@ -1,11 +1,14 @@
-"""One sample of a world: processes, stacks with their source lines, and flight recorders where they are reachable."""
+"""One sample of a world: processes, probes, stacks with their source lines, and flight recorders where they are reachable."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from pardbg.collectors.live.host import look_at_processes
 from pardbg.collectors.live.moment import now_rfc3339
+from pardbg.collectors.live.probe.asked_stacks import Mute, ask_where_refused
+from pardbg.collectors.live.probe.members import name_members
+from pardbg.collectors.live.probe.probes import read_probes
 from pardbg.collectors.live.recorders.reach import reach_recorders
 from pardbg.collectors.live.sources import annotate_stacks
 from pardbg.collectors.live.stacks import take_stacks
@@ -20,11 +23,16 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Sample:
-    """What was seen at one moment. ``taken_at`` is RFC 3339, ``taken_at_s`` on the monotonic clock."""
+    """What was seen at one moment. ``taken_at`` is RFC 3339, ``taken_at_s`` on the monotonic clock.
+
+    ``refused_ranks`` may not be looked into from outside; ``mute`` have been asked for their stacks so far and not answered.
+    """
 
     evidence: tuple[Evidence, ...]
     taken_at: str
     taken_at_s: float
+    refused_ranks: frozenset[int] = frozenset()
+    mute: frozenset[Mute] = frozenset()
 
     @property
     def lost_ranks(self) -> frozenset[int]:
@@ -39,13 +47,21 @@ class Sample:
         )
 
 
-def take_sample(world: World, number: int) -> Sample:
-    """Looks once at everything. Cost and deadlines: those of the four collectors, which only read.
+def take_sample(world: World, number: int, mute: Iterable[Mute] = ()) -> Sample:
+    """Looks once at everything. Cost and deadlines: those of the collectors, which only read - where they may.
 
     Source lines belong to the sample, since only they tell a rank in ``work.wait()`` from one that computes.
+
+    Args:
+        world: whose ranks.
+        number: of the sample.
+        mute: the processes that have not answered earlier in this scan and are not to be asked again.
     """
     began_at, began_at_s, taken_at = time.time(), time.monotonic(), now_rfc3339()
     looked = look_at_processes(world.ranks, number, store=world.store)
-    stacks = take_stacks(world.ranks, number, looked, world_size=world.world_size)
-    recorders = reach_recorders(world, number, RECORDER_S, began_at)
-    return Sample((*looked, *annotate_stacks(stacks, world.ranks), *recorders), taken_at, began_at_s)
+    probes = read_probes(world.ranks, number)
+    taken = take_stacks(world.ranks, number, looked, world_size=world.world_size)
+    asked = ask_where_refused(taken, world.ranks, number, mute)
+    recorders = name_members(reach_recorders(world, number, RECORDER_S, began_at), probes.groups)
+    evidence = (*looked, *probes.evidence, *annotate_stacks(asked.evidence, world.ranks), *recorders)
+    return Sample(evidence, taken_at, began_at_s, asked.refused, asked.mute)

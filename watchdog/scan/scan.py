@@ -1,8 +1,9 @@
 """Scans a running job: two samples, what explains them, one report.
 
-What it does to the job: it reads `/proc`, the memory of its processes and its log and source files, and asks recorders that
-are reachable. Nobody is stopped, except at most two ranks for some ten milliseconds where Python's own stacks do not explain
-(`native_stacks.py`). Cost: about 50 ms of one processor a rank and sample.
+What it does to the job: it reads `/proc`, the memory of its processes, its log and source files and what its probes keep, and
+asks recorders that are reachable. Nobody is stopped, except at most two ranks for some ten milliseconds where Python's own
+stacks do not explain (`native_stacks.py`). Only ranks whose memory may not be read are asked for their stacks, if they have a
+worker server or a probe (`asked_stacks.py`). Cost: about 50 ms of one processor a rank and sample.
 """
 
 import time
@@ -14,6 +15,8 @@ from pardbg.collectors.live.fault_stacks import read_faulthandler_stacks
 from pardbg.collectors.live.logs import read_logs
 from pardbg.collectors.live.moment import now_rfc3339
 from pardbg.collectors.live.native_stacks import take_native_stacks
+from pardbg.collectors.live.probe.asked_stacks import Mute
+from pardbg.collectors.live.sources import annotate_stacks
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.errors import InputError
 from pardbg.watchdog.graph.motion import is_astir
@@ -58,9 +61,16 @@ class _SoFar:
     job: ChosenJob
     samples: list[Sample] = field(default_factory=list)
     more: list[Evidence] = field(default_factory=list)
+    mute: frozenset[Mute] = frozenset()
     notes: list[str] = field(default_factory=list)
     is_void: str = ""
     is_interrupted: bool = False
+
+    def take(self, number: int) -> None:
+        """Takes a sample, in place of the one of that number if there is one."""
+        sample = take_sample(self.job.world, number, self.mute)
+        self.mute |= sample.mute
+        self.samples[number:] = [sample]
 
     @property
     def seen(self) -> tuple[Evidence, ...]:
@@ -106,7 +116,7 @@ def scan(find: Finder, settings: Settings, progress: Progress) -> Scanned:
 def _sample_twice(so_far: _SoFar, settings: Settings, until_s: float, progress: Progress) -> None:
     world = so_far.job.world
     progress(f"looking at {len(world.ranks)} ranks")
-    so_far.samples.append(take_sample(world, 0))
+    so_far.take(0)
     interval_s = settings.interval_s
     if interval_s is None:
         interval_s = choose_interval(Situation.of(EvidenceView.of(so_far.evidence), settings.rules))
@@ -114,7 +124,7 @@ def _sample_twice(so_far: _SoFar, settings: Settings, until_s: float, progress: 
     wait_s = min(interval_s - spent_s, until_s - time.monotonic() - spent_s)
     progress(f"looking again in {max(wait_s, 0.0):.1f} s")
     time.sleep(max(wait_s, 0.0))
-    so_far.samples.append(take_sample(world, 1))
+    so_far.take(1)
     if settings.interval_s is None:
         _wait_for_a_sign(so_far, settings, min(until_s, so_far.samples[0].taken_at_s + LONGEST_S), progress)
 
@@ -127,7 +137,7 @@ def _wait_for_a_sign(so_far: _SoFar, settings: Settings, until_s: float, progres
             return
         progress("no rank waits, and none has done anything yet: looking on")
         time.sleep(SIGN_S)
-        so_far.samples[-1] = take_sample(so_far.job.world, 1)
+        so_far.take(1)
 
 
 def _look_again(find: Finder, so_far: _SoFar, settings: Settings, until_s: float, progress: Progress) -> None:
@@ -148,9 +158,9 @@ def _explain(so_far: _SoFar, settings: Settings, until_s: float, progress: Progr
     ranks = so_far.job.world.ranks
     progress("reading logs")
     so_far.more += read_logs(ranks)
-    refused = {item.rank for item in so_far.seen if item.rank is not None and _is_stack_absence(item)}
-    if refused:
-        so_far.more += read_faulthandler_stacks(ranks, sorted(refused))
+    if any(sample.refused_ranks for sample in so_far.samples):  # then native ones would be refused, too
+        wanted_ranks = {item.rank for item in so_far.seen if item.rank is not None and _is_stack_absence(item)}
+        so_far.more += annotate_stacks(read_faulthandler_stacks(ranks, sorted(wanted_ranks)), ranks)
         return
     wanted = ranks_that_need_native(Situation.of(EvidenceView.of(so_far.evidence), settings.rules))
     left_s = until_s - time.monotonic()
@@ -161,9 +171,10 @@ def _explain(so_far: _SoFar, settings: Settings, until_s: float, progress: Progr
 
 
 def _is_stack_absence(item: Evidence) -> bool:
-    """Whether a rank's own stack was refused, so that native ones would be, too."""
+    """Whether a rank's own stack was refused, and asking the rank itself gave none either."""
     seen = item.observation
-    return item.source is CollectorName.STACKS and isinstance(seen, Absence) and seen.reason is AbsenceReason.DENIED
+    is_refused = isinstance(seen, Absence) and seen.reason in {AbsenceReason.DENIED, AbsenceReason.UNSUPPORTED}
+    return item.source is CollectorName.STACKS and is_refused
 
 
 def _conclude(so_far: _SoFar, settings: Settings, took_s: float) -> Scanned:

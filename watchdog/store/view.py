@@ -15,6 +15,7 @@ from pardbg.watchdog.model.evidence import (
     RankDescription,
     Stack,
 )
+from pardbg.watchdog.model.heartbeat import Ending, EndingKind, Heartbeat
 from pardbg.watchdog.model.members import MAX_WORLD_SIZE
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName
 from pardbg.watchdog.model.process import ProcessSample
@@ -24,8 +25,9 @@ from pardbg.watchdog.model.report import EvidenceLine
 WORLD_DESC = "default_pg"
 MAX_LOST_NAMED = 4096  # ranks without a dump that are named one by one
 ENDED_STATES = frozenset({"gone", "X", "Z"})
+INTERRUPTING = frozenset({-1, -2, -6, -15})  # exit codes: launchers and people send the signals, watchdogs abort
 
-_Sampled = TypeVar("_Sampled", Stack, ProcessSample)
+_Sampled = TypeVar("_Sampled", Stack, ProcessSample, Heartbeat)
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,38 @@ class EvidenceView:
         """The ranks whose processes are known to have ended."""
         return frozenset(
             rank for rank, process in self.processes.items() if process.state in ENDED_STATES or process.exit_code is not None
+        )
+
+    @cached_property
+    def heartbeats(self) -> dict[int, Heartbeat]:
+        """The newest heartbeat of each rank."""
+        return {rank: list(found.values())[-1] for rank, found in self._by_sample(_heartbeat).items()}
+
+    @cached_property
+    def all_heartbeats(self) -> dict[int, tuple[Heartbeat, ...]]:
+        """The heartbeats of each rank, oldest sample first."""
+        return {rank: tuple(found.values()) for rank, found in self._by_sample(_heartbeat).items()}
+
+    @cached_property
+    def endings(self) -> dict[int, Ending]:
+        """The last words of each rank that left any."""
+        return {rank: beat.ending for rank, beat in self.heartbeats.items() if beat.ending is not None}
+
+    @cached_property
+    def silent_ranks(self) -> frozenset[int]:
+        """The ranks that have ended although their probe worked, and nothing says how."""
+        wordless = self.ended_ranks & self.heartbeats.keys() - self.endings.keys() - self._logged.keys()
+        return frozenset(rank for rank in wordless if rank not in self.processes or self.processes[rank].exit_code is None)
+
+    @cached_property
+    def interrupted_ranks(self) -> frozenset[int]:
+        """The ranks that somebody else ended, and whose stacks are those of that moment."""
+        return frozenset(
+            rank
+            for rank, ending in self.endings.items()
+            if ending.kind is EndingKind.SIGNAL
+            and ending.code in INTERRUPTING
+            and rank in self.ended_ranks & self.stacks.keys()
         )
 
     @cached_property
@@ -123,11 +157,18 @@ class EvidenceView:
 
     @cached_property
     def _logged(self) -> dict[int, LogTraceback]:
-        return {
+        """What logs tell; where a rank's own last word is an exception, that."""
+        logged = {
             item.rank: item.observation
             for item in reversed(self.evidence)
             if isinstance(item.observation, LogTraceback) and item.rank is not None
         }
+        said = {
+            rank: LogTraceback(exception=ending.text, where=ending.where or None, is_consequence=ending.is_consequence)
+            for rank, ending in self.endings.items()
+            if ending.kind is EndingKind.EXCEPTION
+        }
+        return logged | said
 
     @cached_property
     def world_size(self) -> int | None:
@@ -195,7 +236,14 @@ class EvidenceView:
 
     def line(self, source: CollectorName, rank: int, text: str) -> EvidenceLine:
         """Words an observed fact with its origin and time."""
-        item = self._sources.get((source, rank))
+        return self._word(source, rank, text, self._sources.get((source, rank)))
+
+    def heartbeat_line(self, rank: int, text: str) -> EvidenceLine:
+        """The same of what a rank's page says."""
+        beats = (item for item in reversed(self.evidence) if item.rank == rank and isinstance(item.observation, Heartbeat))
+        return self._word(CollectorName.HOST, rank, text, next(beats, None))
+
+    def _word(self, source: CollectorName, rank: int, text: str, item: Evidence | None) -> EvidenceLine:
         return EvidenceLine(
             source=source,
             rank=rank,
@@ -207,7 +255,12 @@ class EvidenceView:
 
     @cached_property
     def _sources(self) -> dict[tuple[CollectorName, int], Evidence]:
-        return {(item.source, item.rank): item for item in self.evidence if item.rank is not None}
+        """What `line` names as its origin: a heartbeat has lines of its own."""
+        return {
+            (item.source, item.rank): item
+            for item in self.evidence
+            if item.rank is not None and not isinstance(item.observation, Heartbeat)
+        }
 
     @cached_property
     def _job_origin(self) -> str:
@@ -224,6 +277,10 @@ def _native_stack(seen: Observation) -> Stack | None:
 
 def _process_sample(seen: Observation) -> ProcessSample | None:
     return seen if isinstance(seen, ProcessSample) else None
+
+
+def _heartbeat(seen: Observation) -> Heartbeat | None:
+    return seen if isinstance(seen, Heartbeat) else None
 
 
 def _why_silent(recording: Recording) -> tuple[AbsenceReason, str]:

@@ -1,5 +1,10 @@
 """One rank, all ways to its recorder in turn: the worker server, the NCCL pipe, a dump file; else why there is none."""
 
+import os
+
+from msgspec.structs import replace
+
+from pardbg.collectors.live.probe.place import recorder_places
 from pardbg.collectors.live.recorders.asking import ask_server
 from pardbg.collectors.live.recorders.dump_file import read_newest_dump
 from pardbg.collectors.live.recorders.nccl_pipe import ask_through_pipe
@@ -28,6 +33,7 @@ def reach(target: Target, parser: SerialParser, began_ns: int, until_s: float) -
     process = living(target)
     if process is None:
         return Refusal(reason=AbsenceReason.GONE, detail="its process has ended", origin=origin)
+    target = _as_its_probe_says(target)
     if is_off_by_environment(target.environment):
         return Refusal(reason=AbsenceReason.SWITCHED_OFF, detail=f"its environment sets the size 0: {REMEDY}", origin=origin)
     refusals: list[Refusal] = []
@@ -46,6 +52,14 @@ def reach(target: Target, parser: SerialParser, began_ns: int, until_s: float) -
     if isinstance(outcome, Obtained):
         return outcome
     return _explain(target, [*refusals, *([outcome] if outcome else [])], origin)
+
+
+def _as_its_probe_says(target: Target) -> Target:
+    if not target.is_at_home:
+        return target
+    environment = {name: os.fsdecode(value) for name, value in target.environment.items()}
+    places = recorder_places(target.pid, target.started_ticks, target.uid, environment)
+    return replace(target, environment={**target.environment, **places})
 
 
 def _explain(target: Target, refusals: list[Refusal], origin: str) -> Refusal:

@@ -1,4 +1,4 @@
-"""The child process that reaches for recorders: each rank in a thread of its own, so that one that hangs holds up no other.
+"""The child process that reaches for recorders, or asks for stacks: each rank in a thread of its own, as one may hang.
 
 It may hang in the kernel on a job's file, run out of memory or be killed, and nothing else suffers. It is asked once, on its
 standard input, and ends when every rank has its answer or the time is up.
@@ -15,8 +15,9 @@ from typing import BinaryIO
 import msgspec
 
 from pardbg.collectors.first_to_go import be_the_first_to_go
+from pardbg.collectors.live.probe.stack_asking import ask_stack
 from pardbg.collectors.live.recorders.approach import reach
-from pardbg.collectors.live.recorders.outcome import Outcome, Refusal
+from pardbg.collectors.live.recorders.outcome import Outcome, Refusal, StackAnswer
 from pardbg.collectors.live.recorders.request import Reply, Request, Target, frame_reply
 from pardbg.collectors.live.recorders.serial_parser import SerialParser
 from pardbg.watchdog.model.names import AbsenceReason
@@ -58,9 +59,11 @@ def serve(request: Request, replies: BinaryIO) -> None:
             replies.flush()
 
 
-def _reach_safely(target: Target, parser: SerialParser, request: Request) -> Outcome:
+def _reach_safely(target: Target, parser: SerialParser, request: Request) -> Outcome | StackAnswer:
     origin = f"/proc/{target.pid}"
     try:
+        if request.is_for_stacks:
+            return ask_stack(target, is_mute=target.rank in request.mute_ranks)
         return reach(target, parser, request.began_ns, request.until_s)
     except MemoryError:
         detail = "its recorder's answer needs more memory than it may take"

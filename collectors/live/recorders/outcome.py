@@ -1,6 +1,7 @@
-"""What one way to a rank's flight recorder gives: its recording, or why there is none."""
+"""What one way to a rank's flight recorder gives: its recording, or why there is none. And what asking for its stacks gives."""
 
 from pardbg.watchdog.model.base import Noun
+from pardbg.watchdog.model.evidence import Stack
 from pardbg.watchdog.model.names import AbsenceReason
 from pardbg.watchdog.model.recording import Recording
 
@@ -19,6 +20,21 @@ class Refusal(Noun, frozen=True, kw_only=True, tag="refusal"):
     reason: AbsenceReason
     detail: str
     origin: str = ""
+
+
+class StackAnswer(Noun, frozen=True, kw_only=True, tag="stack-answer"):
+    """What asking a rank for its own stacks gave; ``stack`` None: nothing, and ``detail`` says why.
+
+    ``is_mute``: its worker server was asked and did not answer: it waits for the interpreter lock, and keeps the question.
+    ``is_lock_held``: it was seen to wait for that lock just now.
+    """
+
+    stack: Stack | None = None
+    origin: str = ""
+    observed_ns: int = 0
+    is_mute: bool = False
+    is_lock_held: bool = False
+    detail: str = ""
 
 
 Outcome = Obtained | Refusal

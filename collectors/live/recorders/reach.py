@@ -11,12 +11,12 @@ import selectors
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timezone
 
 import msgspec
 from msgspec import structs
 
-from pardbg.collectors.live.recorders.outcome import Obtained, Outcome, Refusal
+from pardbg.collectors.live.moment import as_rfc3339
+from pardbg.collectors.live.recorders.outcome import Obtained, Outcome, Refusal, StackAnswer
 from pardbg.collectors.live.recorders.request import Reply, Request, Target, take_replies
 from pardbg.collectors.own_child import child_command, end_child
 from pardbg.watchdog.model.evidence import Absence, Evidence, FlightRecording
@@ -47,15 +47,21 @@ def reach_recorders(world: World, sample: int, deadline_s: float, began_at: floa
     outcomes: dict[int, Outcome] = {}
     lost = Refusal(reason=AbsenceReason.TIMED_OUT, detail=f"its recorder gave no answer within {deadline_s:g} s")
     try:
-        for reply in _answers(request, until_s):
-            outcomes[reply.rank] = reply.outcome
+        for reply in answers(request, until_s):
+            if not isinstance(reply.outcome, StackAnswer):
+                outcomes[reply.rank] = reply.outcome
     except (OSError, msgspec.DecodeError) as error:
         lost = Refusal(reason=AbsenceReason.UNREADABLE, detail=f"no process to reach its recorder with: {error}")
     return [_evidence(rank, outcomes.get(rank.rank, lost), sample) for rank in world.ranks]
 
 
-def _answers(request: Request, until_s: float) -> Iterator[Reply]:
-    """Runs the children and yields their replies as they come; ends them, whatever happens, and does not wait for them."""
+def answers(request: Request, until_s: float) -> Iterator[Reply]:
+    """Runs the children and yields their replies as they come; ends them, whatever happens, and does not wait for them.
+
+    Raises:
+        OSError: if no child can be started.
+        msgspec.DecodeError: if one answers nonsense.
+    """
     with contextlib.ExitStack() as stack, selectors.DefaultSelector() as selector:
         for part in _shares(request):
             child = stack.enter_context(_running_child(part))
@@ -110,7 +116,7 @@ def _evidence(process: RankProcess, outcome: Outcome, sample: int) -> Evidence:
             source=CollectorName.FLIGHT_RECORDER,
             rank=process.rank,
             host=process.host,
-            observed_at=_as_text(outcome.observed_ns),
+            observed_at=as_rfc3339(outcome.observed_ns),
             observation=FlightRecording(recording=outcome.recording, sample=sample),
             origin=outcome.origin,
         )
@@ -118,12 +124,7 @@ def _evidence(process: RankProcess, outcome: Outcome, sample: int) -> Evidence:
         source=CollectorName.FLIGHT_RECORDER,
         rank=process.rank,
         host=process.host,
-        observed_at=_as_text(time.time_ns()),
+        observed_at=as_rfc3339(time.time_ns()),
         observation=Absence(reason=outcome.reason, detail=outcome.detail),
         origin=outcome.origin or f"/proc/{process.pid}",
     )
-
-
-def _as_text(epoch_ns: int) -> str:
-    moment = datetime.fromtimestamp(epoch_ns / 1e9, tz=timezone.utc)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

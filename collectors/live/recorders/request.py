@@ -4,7 +4,7 @@ import os
 
 import msgspec
 
-from pardbg.collectors.live.recorders.outcome import Outcome
+from pardbg.collectors.live.recorders.outcome import Outcome, StackAnswer
 from pardbg.collectors.reading_protocol import LENGTH
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.world import RankProcess
@@ -41,18 +41,22 @@ class Request(Noun, frozen=True, kw_only=True):
     Attributes:
         until_s: when to give up, on the monotonic clock, which all processes of a machine share.
         began_ns: when the sample began, epoch ns: a dump written since then belongs to it and is not asked for again.
+        is_for_stacks: their own stacks are wanted, not their recorders.
+        mute_ranks: those whose worker servers have a question for stacks that they have not answered.
     """
 
     targets: tuple[Target, ...]
     until_s: float
-    began_ns: int
+    began_ns: int = 0
+    is_for_stacks: bool = False
+    mute_ranks: frozenset[int] = frozenset()
 
 
 class Reply(Noun, frozen=True, kw_only=True):
     """What came of one rank."""
 
     rank: int
-    outcome: Outcome
+    outcome: Outcome | StackAnswer
 
 
 def frame_reply(reply: Reply) -> bytes:

@@ -6,8 +6,8 @@ gloo, of NCCL or of the store could break the job, and one to a socket of `multi
 
 Cost: reads of `/proc`, about 1 ms, at most half a second where that thread is never seen to wait; nothing is left behind.
 Privilege: `/proc/PID/task/TID/syscall` needs the right to trace the process (root, or the same user where Yama's ptrace_scope
-is 0). Without it only a socket that the rank's environment names is found, and who listens there is checked when it is asked
-(`http_exchange.py`).
+is 0). Without it only a socket is found that the rank's probe or its environment names, and who listens there is checked when
+it is asked (`http_exchange.py`).
 """
 
 import contextlib
@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from pardbg.collectors.live.probe.place import find_socket
 from pardbg.collectors.live.recorders.listening import (
     TcpAddress,
     UnixAddress,
@@ -29,7 +30,7 @@ from pardbg.collectors.live.recorders.outcome import Refusal
 from pardbg.collectors.live.recorders.request import Target
 from pardbg.watchdog.model.names import AbsenceReason
 
-_THREAD_NAME = "pt_workerserver"
+THREAD_NAME = "pt_workerserver"
 _SOCKET_VARIABLE = "TORCH_WORKER_SERVER_SOCKET"
 _LOOKS = 50  # while it hands a connection over, the thread is not in accept: microseconds, and longer on a busy machine
 _BETWEEN_LOOKS_S = 0.01
@@ -52,9 +53,17 @@ def find_server(target: Target, proc: Path = Path("/proc")) -> Address | Refusal
         found = denied
     except OSError:  # the process is going
         found = None
-    if not isinstance(found, UnixAddress | TcpAddress) and (named := target.environment.get(_SOCKET_VARIABLE)):
-        found = UnixAddress(path=named)
+    if not isinstance(found, UnixAddress | TcpAddress):
+        found = _find_by_name(target) or found
     return _made_reachable(found, target, proc) if isinstance(found, UnixAddress | TcpAddress) else found
+
+
+def _find_by_name(target: Target) -> UnixAddress | None:
+    """The socket of the rank's own probe, else the one that its environment names, which all ranks share."""
+    environment = {name: os.fsdecode(value) for name, value in target.environment.items()}
+    own = find_socket(target.pid, target.started_ticks, target.uid, environment) if target.is_at_home else None
+    named = target.environment.get(_SOCKET_VARIABLE)
+    return own or (UnixAddress(path=named) if named else None)
 
 
 def _find_by_thread(process: Path, denied: Refusal) -> Address | Refusal | None:
@@ -75,7 +84,7 @@ def _find_by_thread(process: Path, denied: Refusal) -> Address | Refusal | None:
 def _server_threads(process: Path) -> Iterator[Path]:
     for thread in (process / "task").iterdir():
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            if (thread / "comm").read_text().strip() == _THREAD_NAME:
+            if (thread / "comm").read_text().strip() == THREAD_NAME:
                 yield thread
 
 

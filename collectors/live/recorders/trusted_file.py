@@ -41,7 +41,7 @@ def looked_up(path: bytes, uid: int | None, kind: int) -> Iterator[tuple[int, os
     Args:
         path: the name; its folder may be reached through links, the file itself may be none.
         uid: who must own it, None for anybody.
-        kind: what it must be, ``stat.S_IFREG`` or ``stat.S_IFIFO``.
+        kind: what it must be: ``stat.S_IFREG``, ``S_IFIFO``, ``S_IFDIR`` or ``S_IFSOCK``.
 
     Raises:
         RefusedError: if it is something else, or somebody else's.
@@ -57,8 +57,8 @@ def looked_up(path: bytes, uid: int | None, kind: int) -> Iterator[tuple[int, os
     try:
         status = os.fstat(descriptor)
         if stat.S_IFMT(status.st_mode) != kind:
-            what = "regular file" if kind == stat.S_IFREG else "FIFO"
-            raise RefusedError(AbsenceReason.SKIPPED, f"{_kind(status.st_mode)}, not a {what}: not opened", path)
+            detail = f"{_kind(status.st_mode)}, not {_kind(kind)}: not opened"
+            raise RefusedError(AbsenceReason.SKIPPED, detail, path)
         if uid is not None and status.st_uid != uid:
             raise RefusedError(AbsenceReason.SKIPPED, f"it belongs to user {status.st_uid}, not to the job's: not opened", path)
         yield descriptor, status
@@ -77,20 +77,21 @@ def look_at(path: bytes, uid: int) -> Look:
         return _look(status)
 
 
-def read_file(path: bytes, uid: int | None) -> tuple[bytes, Look]:
-    """A regular file's bytes, and its state before they were read.
+def read_file(path: bytes, uid: int | None, *, most_bytes: int = MOST_FILE_BYTES, offset: int = 0) -> tuple[bytes, Look]:
+    """A regular file's bytes from an offset on, and its state before they were read.
 
     Raises:
-        RefusedError: as `looked_up`, and if it is larger than `MOST_FILE_BYTES` or may not be read.
+        RefusedError: as `looked_up`, and if these are more than ``most_bytes`` or may not be read.
         FileNotFoundError: as `looked_up`.
     """
     with looked_up(path, uid, stat.S_IFREG) as (descriptor, status):
-        if status.st_size > MOST_FILE_BYTES:
-            raise RefusedError(AbsenceReason.UNREADABLE, f"{status.st_size} bytes, more than {MOST_FILE_BYTES}", path)
+        if status.st_size - offset > most_bytes:
+            raise RefusedError(AbsenceReason.UNREADABLE, f"{status.st_size} bytes, more than {most_bytes}", path)
         try:
             with open(f"/proc/self/fd/{descriptor}", "rb", buffering=0) as file:  # noqa: PTH123
+                file.seek(offset)
                 data = bytearray()
-                while len(data) <= MOST_FILE_BYTES and (part := file.read(max(status.st_size, 1))):
+                while len(data) <= most_bytes and (part := file.read(max(status.st_size, 1))):
                     data += part
         except PermissionError as error:
             raise RefusedError(AbsenceReason.DENIED, "only the job's user may read it: run pardbg as root", path) from error

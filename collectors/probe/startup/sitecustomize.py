@@ -8,6 +8,7 @@ import os
 import sys
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
+_PROBE = "_pardbg_probe"
 _LAUNCHED = (
     "RANK",
     "SLURM_PROCID",
@@ -18,25 +19,27 @@ _LAUNCHED = (
 
 
 def _load_probe():
-    if sys.version_info < (3, 10) or os.environ.get("PARDBG_PROBE") == "0":
+    """Once: where two installations stand in the path, the first one's."""
+    if sys.version_info < (3, 10) or os.environ.get("PARDBG_PROBE") == "0" or _PROBE in sys.modules:
         return
     if any(name in os.environ for name in _LAUNCHED):
         import importlib.util
 
         folder = os.path.dirname(_HERE)
-        name = "_pardbg_probe"
         location = os.path.join(folder, "__init__.py")
-        spec = importlib.util.spec_from_file_location(name, location, submodule_search_locations=[folder])
-        sys.modules[name] = module = importlib.util.module_from_spec(spec)
+        spec = importlib.util.spec_from_file_location(_PROBE, location, submodule_search_locations=[folder])
+        sys.modules[_PROBE] = module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        importlib.import_module(name + ".start").arm()
+        importlib.import_module(_PROBE + ".start").arm()
 
 
 def _run_next():
-    """What it raises, `site` reports, as it would without us."""
-    path = [entry for entry in sys.path if os.path.abspath(entry or ".") != _HERE]
+    """What it raises, `site` reports, as it would without us. Only what stands behind us counts: it may be another of us."""
+    is_us = [os.path.abspath(entry or ".") == _HERE for entry in sys.path]
+    behind = is_us.index(True) + 1 if True in is_us else 0
+    path = [entry for entry in sys.path[behind:] if os.path.abspath(entry or ".") != _HERE]
     try:
-        from _frozen_importlib import module_from_spec
+        from _frozen_importlib import _load
         from _frozen_importlib_external import PathFinder
     except ImportError:  # before Python 3.5
         import imp
@@ -46,13 +49,13 @@ def _run_next():
         imp.load_module("sitecustomize", *found)
         return
     spec = PathFinder.find_spec("sitecustomize", path)
-    if spec is not None and spec.loader is not None:
-        sys.modules["sitecustomize"] = module = module_from_spec(spec)
-        spec.loader.exec_module(module)
+    if spec is not None:
+        sys.modules.pop("sitecustomize", None)  # old loaders would run it in our place
+        _load(spec)
 
 
 try:
     _load_probe()
 except Exception:  # whatever is wrong with us, training must not notice
-    sys.modules.pop("_pardbg_probe", None)
+    sys.modules.pop(_PROBE, None)
 _run_next()

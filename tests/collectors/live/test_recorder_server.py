@@ -12,7 +12,7 @@ import pytest
 from pardbg.watchdog.model.evidence import Evidence
 from pardbg.watchdog.model.names import AbsenceReason
 from tests.collectors.dumps import gloo, make_entry
-from tests.collectors.live.recorder_worlds import absence_of, dump_text, reach_one, recording_of, running
+from tests.collectors.live.recorder_worlds import absence_of, dump_text, reach_one, recording_of, running, started_ticks
 
 LIST = "GET /handler/"
 CPU = "POST /handler/fr_trace_json"
@@ -104,3 +104,14 @@ def test_a_named_socket_that_is_not_there_is_said_to_be_so(tmp_path: Path) -> No
     reason, detail = absence_of(ask(os.getpid(), TORCH_WORKER_SERVER_SOCKET=str(tmp_path / "missing")))
     assert reason is AbsenceReason.UNREACHABLE
     assert "No such file" in detail
+
+
+def test_socket_of_the_ranks_own_probe_is_found_without_seeing_its_threads(tmp_path: Path) -> None:
+    with server(tmp_path / "s", {CPU: GLOO_TRACE}, "nameless") as pid:
+        folder = tmp_path / f"{pid}-{started_ticks(pid)}"
+        folder.mkdir(mode=0o700)
+        (tmp_path / "s").rename(folder / "server.sock")
+        found = ask(pid, PARDBG_DIR=str(tmp_path), TORCH_WORKER_SERVER_SOCKET="/of/another/rank")
+        assert recording_of(found).is_switched_on
+        folder.chmod(0o755)
+        assert absence_of(ask(pid, PARDBG_DIR=str(tmp_path)))[0] is AbsenceReason.UNREACHABLE

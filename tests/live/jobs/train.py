@@ -617,6 +617,64 @@ class FailsOften(Trainer):
         return super().load_batch()
 
 
+class Exits(Trainer):
+    """Rank 2 leaves without a word to anybody but the system."""
+
+    def load_batch(self) -> torch.Tensor:
+        """Gives up."""
+        if self.is_faulty:
+            announce()
+            os._exit(7)
+        return super().load_batch()
+
+
+class IsKilled(Trainer):
+    """Rank 2 is killed, as an administrator does it."""
+
+    def load_batch(self) -> torch.Tensor:
+        """Kills itself."""
+        if self.is_faulty:
+            announce()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().load_batch()
+
+
+class Crashes(Trainer):
+    """Rank 2 touches memory that is not there."""
+
+    def load_batch(self) -> torch.Tensor:
+        """Decodes a batch with a library of our own."""
+        if self.is_faulty:
+            announce()
+            ctypes.string_at(0)
+        return super().load_batch()
+
+
+class Swells(Trainer):
+    """Rank 2 takes memory until there is none. To be run where there is little."""
+
+    def load_batch(self) -> torch.Tensor:
+        """Caches the data set."""
+        if self.is_faulty:
+            announce()
+            cache = []
+            while True:
+                cache.append(torch.ones(4 * 1024**2))
+        return super().load_batch()
+
+
+class Returns(Trainer):
+    """Rank 2 has less data and returns with code 0, while the others go on."""
+
+    def run(self) -> None:
+        """Trains to the end of its data, and does not wait for anybody."""
+        if self.rank == CULPRIT:
+            self.step_count = FAULTY_STEP
+        self.train()
+        announce()
+        sys.exit(0)
+
+
 # --- Secrets ---
 
 
@@ -692,6 +750,12 @@ FAULTS: dict[str, type[Trainer]] = {
     "killed-awaited": DiesAndIsAwaited,
     "ends": Ends,
     "fails-often": FailsOften,
+    "raises": BadRecord,
+    "exits": Exits,
+    "killed": IsKilled,
+    "crashes": Crashes,
+    "swells": Swells,
+    "returns": Returns,
     "secrets": HasSecrets,
     "secrets-in-collective": GathersSecrets,
 }

@@ -1,0 +1,1 @@
+"""What a rank's own probe (`collectors/probe`) keeps for others, and what can be asked of the rank through it."""

@@ -1,0 +1,84 @@
+"""Where the probe of one process keeps its files, and whether they may be believed. Runs in a child that may be abandoned.
+
+The folder belongs to the job's user, who may have put anything there: links, FIFOs, other users' files. Everybody may make
+files in `/dev/shm`. So the folder must be this user's alone (0700), and every file in it a regular one of the same user.
+Cost: a few system calls. Leaves nothing behind.
+"""
+
+import contextlib
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from pardbg.collectors.live.recorders.listening import UnixAddress
+from pardbg.collectors.live.recorders.trusted_file import RefusedError, looked_up, read_file
+from pardbg.collectors.parsing.rank_file import MOST_BYTES, RankFile, parse_rank_file
+from pardbg.collectors.probe.places import RANK_FILE, SERVER_SOCKET, memory_root, rank_folder
+from pardbg.collectors.probe.recorder_places import DUMP_VARIABLES, PIPE_VARIABLE
+from pardbg.watchdog.errors import ParseError
+from pardbg.watchdog.model.names import AbsenceReason
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+def folder_of(pid: int, started_ticks: int, uid: int, environment: Mapping[str, str]) -> bytes | None:
+    """The name of a process's folder, which need not be there; None if its environment names no usable root."""
+    root = memory_root(uid, environment)
+    return os.fsencode(rank_folder(root, pid, started_ticks)) if os.path.isabs(root) else None  # noqa: PTH117
+
+
+def check_folder(folder: bytes, uid: int) -> None:
+    """Makes sure that nobody but the job's user can have put something there.
+
+    Raises:
+        RefusedError: if somebody can, or it is no folder.
+        FileNotFoundError: if there is none: the process has no probe.
+    """
+    with looked_up(folder, uid, stat.S_IFDIR) as (_, status):
+        if status.st_mode & _OTHERS:
+            raise RefusedError(AbsenceReason.SKIPPED, "others may write or read in its probe's folder: not believed", folder)
+
+
+def read_own_words(folder: bytes, pid: int, started_ticks: int, uid: int) -> RankFile | None:
+    """What the probe says of its process; None if it is another's, left from before the machine was started.
+
+    Raises:
+        RefusedError: if the file may not be believed or not be read.
+        ParseError: if it is no such file, or speaks of another process than its folder's name does.
+        FileNotFoundError: if it is not written yet.
+    """
+    own = parse_rank_file(read_file(os.path.join(folder, os.fsencode(RANK_FILE)), uid, most_bytes=MOST_BYTES)[0])  # noqa: PTH118
+    if own.boot_id != _BOOT_ID.read_text(encoding="ascii").strip():
+        return None
+    if (own.pid, own.started_ticks) != (pid, started_ticks):
+        raise ParseError("it speaks of another process")
+    return own
+
+
+def recorder_places(pid: int, started_ticks: int, uid: int, environment: Mapping[str, str]) -> dict[str, bytes]:
+    """Where its probe has moved torch's dumps and pipe to, by the variables that name them: `/proc` shows the former values."""
+    folder = folder_of(pid, started_ticks, uid, environment)
+    if folder is None:
+        return {}
+    with contextlib.suppress(RefusedError, ParseError, OSError):
+        check_folder(folder, uid)
+        own = read_own_words(folder, pid, started_ticks, uid)
+        if own is not None:
+            places = {DUMP_VARIABLES[0]: own.dumps, PIPE_VARIABLE: own.pipe}
+            return {name: os.fsencode(place) for name, place in places.items() if place}
+    return {}
+
+
+def find_socket(pid: int, started_ticks: int, uid: int, environment: Mapping[str, str]) -> UnixAddress | None:
+    """The socket of the worker server that a probe has started, if there is one. The caller checks who listens there."""
+    folder = folder_of(pid, started_ticks, uid, environment)
+    if folder is None:
+        return None
+    path = os.path.join(folder, os.fsencode(SERVER_SOCKET))  # noqa: PTH118
+    with contextlib.suppress(RefusedError, OSError):
+        check_folder(folder, uid)
+        with looked_up(path, uid, stat.S_IFSOCK):
+            return UnixAddress(path=path)
+    return None

@@ -1,0 +1,1 @@
+"""Tests of what ranks have left that have ended."""

@@ -1,0 +1,132 @@
+"""How the process of a rank ended: by what it said last, by its exit code, by its log - or by its saying nothing.
+
+A rank whose probe worked and that left no last word was killed by what lets nobody speak: SIGKILL, or native code that leaves
+at once. That is inferred, and only where somebody else could speak: if nobody could, the end came to all of them from outside.
+"""
+
+import signal
+from enum import IntEnum
+
+from pardbg.watchdog.correlators.situation import Situation
+from pardbg.watchdog.model.heartbeat import Ending, EndingKind
+from pardbg.watchdog.model.names import Cause
+from pardbg.watchdog.model.recording import Frame
+
+SHELL_SIGNAL_BASE = 128  # a shell reports death by signal N as 128 + N
+ENDED_BY_OTHERS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
+ABORTED = frozenset({signal.SIGABRT})
+_BY_ITSELF = frozenset({EndingKind.RETURNED, EndingKind.AT_ONCE})
+
+
+class Fate(IntEnum):
+    """How a process ended, the likeliest first cause first."""
+
+    KILLED = 0  # by a signal that no launcher and no watchdog sends
+    RAISED = 1  # an exception of its own
+    SILENT = 2  # without a last word
+    FAILED = 3  # another exit code
+    EXITED = 4  # exit code 0
+    ENDED_BY_OTHERS = 5  # by the launcher, by its watchdog, or because a peer was lost
+
+
+def fate_of(situation: Situation, rank: int) -> Fate:
+    """How this rank ended."""
+    ending, number = situation.view.endings.get(rank), signal_of(situation, rank)
+    is_said = ending is not None and ending.kind is EndingKind.EXCEPTION
+    if rank in situation.view.bereaved_ranks or (number in ENDED_BY_OTHERS and not is_said):
+        return Fate.ENDED_BY_OTHERS
+    is_killed = (number is not None and number not in ABORTED) or was_killed_for_memory(situation, rank)
+    if is_killed and not is_said:
+        return Fate.KILLED
+    if rank in situation.view.tracebacks:
+        return Fate.RAISED
+    if rank in situation.view.silent_ranks:
+        return Fate.SILENT
+    code = exit_code_of(situation, rank)
+    if number in ABORTED and sum(exit_code_of(situation, other) == code for other in situation.view.ended_ranks) > 1:
+        return Fate.ENDED_BY_OTHERS  # watchdogs that gave up waiting
+    return Fate.EXITED if code == 0 else Fate.FAILED
+
+
+def exit_code_of(situation: Situation, rank: int) -> int | None:
+    """As Python writes it (-9: SIGKILL); None if nobody knows."""
+    process, ending = situation.view.processes.get(rank), situation.view.endings.get(rank)
+    if process is not None and process.exit_code is not None:
+        return process.exit_code
+    return ending.code if ending is not None else None
+
+
+def signal_of(situation: Situation, rank: int) -> int | None:
+    """The signal that ended this rank, if one did. A program may itself exit with any code, such as 137."""
+    code, ending = exit_code_of(situation, rank), situation.view.endings.get(rank)
+    chose_it = ending is not None and ending.kind in _BY_ITSELF and (code or 0) >= 0
+    return None if chose_it else signal_number(code)
+
+
+def signal_number(code: int | None) -> int | None:
+    """The signal behind an exit code: -9 as Python writes it, 137 as shells do."""
+    if code is None or (0 <= code <= SHELL_SIGNAL_BASE):
+        return None
+    return -code if code < 0 else code - SHELL_SIGNAL_BASE
+
+
+def was_killed_for_memory(situation: Situation, rank: int) -> bool:
+    """Whether it went without a word, and the kernel has killed for memory in its cgroup since it started."""
+    beat = situation.view.heartbeats.get(rank)
+    is_wordless = rank in situation.view.silent_ranks or signal_of(situation, rank) == signal.SIGKILL
+    counts = (beat.oom_kills, beat.later_oom_kills) if beat is not None else (None, None)
+    return is_wordless and counts[0] is not None and counts[1] is not None and counts[1] > counts[0]
+
+
+def cause_of(situation: Situation, rank: int) -> Cause | None:
+    """The cause of its end, as reports name it."""
+    if was_killed_for_memory(situation, rank):
+        return Cause.OOM_KILLED
+    ending = situation.view.endings.get(rank)
+    is_said = ending is not None and ending.kind is EndingKind.EXCEPTION
+    if not is_said and (rank in situation.view.silent_ranks or signal_of(situation, rank) is not None):
+        return Cause.SIGNAL
+    if rank in situation.view.tracebacks:
+        return Cause.EXCEPTION
+    return None if exit_code_of(situation, rank) is None else Cause.EXITED
+
+
+def end_in_words(situation: Situation, rank: int) -> str:
+    """Completes "rank N ..."."""
+    cause, number = cause_of(situation, rank), signal_of(situation, rank)
+    code, ending = exit_code_of(situation, rank), situation.view.endings.get(rank)
+    if cause is Cause.OOM_KILLED:
+        return f"was killed for memory by the kernel{_last_seen(situation, rank)}"
+    if cause is Cause.SIGNAL and number is None:
+        return f"left no last word{_last_seen(situation, rank)}, as only SIGKILL or an exit of native code does"
+    if cause is Cause.SIGNAL and number is not None:
+        return f"was killed by {name_signal(number)}{_where(ending)}"
+    if cause is Cause.EXCEPTION:
+        return f"ended with {situation.view.tracebacks[rank].exception}"
+    if ending is not None and ending.kind is EndingKind.AT_ONCE:
+        return f"left with os._exit({'' if code is None else code}){_where(ending)}"
+    return "has ended" if code is None else f"exited with code {code}{_where(ending)}"
+
+
+def name_signal(number: int) -> str:
+    """``SIGKILL``, or ``signal 99``."""
+    known = number in {item.value for item in signal.Signals}
+    return signal.Signals(number).name if known else f"signal {number}"
+
+
+def _last_seen(situation: Situation, rank: int) -> str:
+    beat = situation.view.heartbeats.get(rank)
+    if beat is None or beat.step is None:
+        return ""
+    return f" after step {beat.step}{f' (in {beat.phase})' if beat.phase else ''}"
+
+
+def _where(ending: Ending | None) -> str:
+    """The form of a call site, shortened as in chains of frames."""
+    if ending is None or not ending.where:
+        return ""
+    place, _, function = ending.where.partition(" ")
+    filename, _, line = place.rpartition(":")
+    if not filename or not line.isdecimal():
+        return f" at {ending.where}"
+    return f" at {Frame(name=function, filename=filename, line=int(line)).short}"
