@@ -38,6 +38,8 @@ IDENTITY_NAMES = (
 
 _PRESENCE_ONLY = "KUBERNETES_SERVICE_HOST"
 _LONGEST_VALUE = 4096
+_GROUPS = "/sys/fs/cgroup"
+_OOM_FILES = ("memory.events", "memory.oom_control")  # of version 2 and of version 1
 _START_TIME = 19  # of the fields behind the command's name in /proc/PID/stat
 
 
@@ -80,22 +82,28 @@ def started_ticks() -> int:
 
 
 def cgroup_folder() -> str | None:
-    """The folder of this process's control group (version 2), None if there is none."""
+    """The folder of this process's memory control group, of version 1 or 2; None if there is none."""
     try:
-        with open("/proc/self/cgroup", encoding="utf-8") as file:
-            names = [line.rstrip("\n").partition("::")[2] for line in file if line.startswith("0::")]
+        with open("/proc/self/cgroup", encoding="utf-8", errors="surrogateescape") as file:
+            lines = [line.rstrip("\n").split(":", 2) for line in file]
     except OSError:
         return None
-    return f"/sys/fs/cgroup{names[0]}".rstrip("/") if names else None
+    old = next((path for _, controllers, path in lines if "memory" in controllers.split(",")), None)
+    if old is not None:
+        return f"{_GROUPS}/memory{old}".rstrip("/")
+    new = next((path for number, _, path in lines if number == "0"), None)
+    return f"{_GROUPS}{new}".rstrip("/") if new is not None else None
 
 
 def count_oom_kills(folder: str | None) -> int | None:
     """How many processes of a control group the kernel has killed for memory so far, None if it does not say."""
-    try:
-        with open(f"{folder}/memory.events", encoding="utf-8") as file:
-            return next((int(line.split()[1]) for line in file if line.startswith("oom_kill ")), None)
-    except (OSError, ValueError, IndexError):
-        return None
+    for name in _OOM_FILES:
+        try:
+            with open(f"{folder}/{name}", encoding="utf-8") as file:
+                return next((int(line.split()[1]) for line in file if line.startswith("oom_kill ")), None)
+        except (OSError, ValueError, IndexError):
+            continue
+    return None
 
 
 def _first_line(path: str) -> str:

@@ -1,13 +1,18 @@
-"""Runs a function once a module has been imported, without importing it."""
+"""Runs a function once a module has been imported, without importing it, nor anything else."""
+
+from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from importlib.machinery import ModuleSpec
-from types import ModuleType
 
 from .harmless import harmless
 
-Listener = Callable[[ModuleType], None]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+    Listener = Callable[[ModuleType], None]
 
 
 def when_imported(listeners: dict[str, Listener]) -> None:

@@ -3,11 +3,16 @@
 All else is imported when that comes: a Python with RANK but without torch pays for this file only.
 """
 
+from __future__ import annotations
+
 import os
-from types import ModuleType
 
 from .harmless import harmless
 from .import_watch import when_imported
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
 
 SWITCH = "PARDBG_PROBE"
 _armed: list[bool] = []

@@ -147,7 +147,7 @@ def running_job(
         job_id: torchrun's ``--rdzv-id``.
         env: added to the ranks' environment, last.
         launcher_args: more options of torchrun, such as ``--max-restarts=100``.
-        prefix: a command that torchrun is wrapped in, such as ``unshare --pid --fork --mount-proc``.
+        prefix: a command that torchrun (plain: every rank) is wrapped in, such as ``unshare --pid --fork --mount-proc``.
     """
     for name in ("logs", "work"):
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -160,7 +160,7 @@ def running_job(
             return
         script = [sys.executable, str(JOBS / f"{program}.py"), *args]
         worlds = [{**variables, **rank} for rank in _rank_variables(ranks)]
-        commands = [_command(script, world, folder, f"logs/rank_{rank}.log") for rank, world in enumerate(worlds)]
+        commands = [_command([*prefix, *script], world, folder, f"logs/rank_{rank}.log") for rank, world in enumerate(worlds)]
         pids = tuple(_start(warden, commands))
         yield RunningJob(job_id=None, folder=folder, ranks=ranks, launcher_pid=None, _warden=warden, _plain_pids=pids)
 

@@ -136,6 +136,7 @@ def test_local_scan_without_a_living_job_names_the_command_for_the_ended_one(roo
     command = [sys.executable, "-m", "pardbg", "scan", "--local"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
 
-    if done.returncode == 2 and "running here" not in done.stderr and "has 2 worlds" not in done.stderr:
-        assert "the last job here ended" in done.stderr
+    if "worlds" in done.stderr or "running here" in done.stderr or done.returncode != 2:
+        pytest.skip("other jobs run on this machine")
+    assert "the last job here ended" in done.stderr
         assert "pardbg scan --job crash" in done.stderr

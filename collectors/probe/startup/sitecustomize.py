@@ -23,14 +23,14 @@ def _load_probe():
     if sys.version_info < (3, 10) or os.environ.get("PARDBG_PROBE") == "0" or _PROBE in sys.modules:
         return
     if any(name in os.environ for name in _LAUNCHED):
-        import importlib.util
+        from _frozen_importlib import _load
+        from _frozen_importlib_external import spec_from_file_location
 
         folder = os.path.dirname(_HERE)
         location = os.path.join(folder, "__init__.py")
-        spec = importlib.util.spec_from_file_location(_PROBE, location, submodule_search_locations=[folder])
-        sys.modules[_PROBE] = module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        importlib.import_module(_PROBE + ".start").arm()
+        _load(spec_from_file_location(_PROBE, location, submodule_search_locations=[folder]))
+        __import__(_PROBE + ".start")
+        sys.modules[_PROBE + ".start"].arm()
 
 
 def _run_next():

@@ -1,5 +1,7 @@
 """Ends in the way that its argument names, after some steps in a world of one."""
 
+# ruff: noqa: T201 - what it prints is compared
+
 import ctypes
 import faulthandler
 import os

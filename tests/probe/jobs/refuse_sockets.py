@@ -1,4 +1,4 @@
-"""Becomes the command of its arguments under a seccomp filter that refuses to make sockets of the machine's own kind (AF_UNIX)."""
+"""Becomes the command of its arguments under a seccomp filter that refuses to make sockets of AF_UNIX."""
 
 import ctypes
 import os
