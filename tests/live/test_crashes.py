@@ -139,4 +139,4 @@ def test_local_scan_without_a_living_job_names_the_command_for_the_ended_one(roo
     if "worlds" in done.stderr or "running here" in done.stderr or done.returncode != 2:
         pytest.skip("other jobs run on this machine")
     assert "the last job here ended" in done.stderr
-        assert "pardbg scan --job crash" in done.stderr
+    assert "pardbg scan --job crash" in done.stderr
