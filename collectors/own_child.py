@@ -9,7 +9,7 @@ import msgspec
 
 import pardbg
 
-END_S = 0.2
+END_S = 1.0
 
 
 def child_command(module: str) -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
+from pardbg.collectors.ended.broken import reopen_last
 from pardbg.collectors.ended.last_words import describe_cgroup, find_ending, last_stack
 from pardbg.collectors.ended.requests import LastRead
 from pardbg.collectors.ended.runs import EndedRank, Run
@@ -94,7 +95,7 @@ class EndedEvidence:
             yield _evidence(rank, CollectorName.HOST, self._unread[rank.rank], folder, rank.seen_ns)
         dump = last.dump if last is not None else None
         if isinstance(dump, Obtained):
-            recording = FlightRecording(recording=dump.recording)
+            recording = FlightRecording(recording=reopen_last(dump.recording, ending))
             yield _evidence(rank, CollectorName.FLIGHT_RECORDER, recording, dump.origin, dump.observed_ns)
             return
         absence = Absence(reason=AbsenceReason.GONE, detail="its process has ended, and left no dump of its recorder")

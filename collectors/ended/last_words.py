@@ -47,17 +47,20 @@ def last_stack(ending: Ending | None, last: LastRead | None) -> tuple[Stack, str
     """The stacks of the moment in which a signal ended the rank, and where they were written."""
     if ending is None or ending.kind is not EndingKind.SIGNAL or last is None:
         return None
-    for written in (last.fatal, last.terminated):
+    for written in (last.fatal, last.terminated, last.interrupted):
         if written is not None and written.code == ending.code and written.stack is not None:
             return written.stack, written.origin
     return None
 
 
 def _came_before(said: Ending | None, terminated: SignalStacks) -> bool:
-    """Whether it had ended on its own before the signal came, or so long after that it had lived on."""
+    """Whether it had ended on its own before the signal came, or so long after that it had lived on.
+
+    The time of a file is never later than it was written.
+    """
     if said is None or said.at_ns is None:
         return False
-    return said.at_ns < terminated.at_ns - _SLACK_NS or said.at_ns > terminated.at_ns + _GRACE_NS
+    return said.at_ns < terminated.at_ns or said.at_ns > terminated.at_ns + _GRACE_NS
 
 
 def _is_later(fatal: SignalStacks | None, terminated: SignalStacks, by_ns: int) -> bool:

@@ -13,7 +13,7 @@ from pardbg.collectors.live.recorders.outcome import Obtained, Outcome, Refusal
 from pardbg.collectors.live.recorders.serial_parser import SerialParser
 from pardbg.collectors.live.recorders.trusted_file import RefusedError, look_at, read_file
 from pardbg.collectors.parsing.stacks import parse_stacks
-from pardbg.collectors.probe.places import ENDED_STACKS, FATAL_STACKS
+from pardbg.collectors.probe.places import ENDED_STACKS, FATAL_STACKS, INTERRUPTED_STACKS
 from pardbg.collectors.procfs.memory_group import parse_oom_kills
 from pardbg.collectors.walking import printable
 from pardbg.watchdog.errors import ParseError
@@ -33,16 +33,18 @@ _CODES = {
     "Illegal instruction": -4,
 }
 _ABORTED = -6  # what Python does after any other fatal error
-_TERMINATED = -15
+_TERMINATED, _INTERRUPTED = -15, -2
 
 
 def read_last(request: LastRequest) -> LastRead:
     """Everything of one rank."""
     fatal, terminated = _text(request, FATAL_STACKS), _text(request, ENDED_STACKS)
+    interrupted = _text(request, INTERRUPTED_STACKS)
     return LastRead(
         dump=_read_newest(request),
         fatal=_fatal(*fatal) if fatal else None,
-        terminated=_terminated(*terminated) if terminated else None,
+        terminated=_ended(_TERMINATED, *terminated) if terminated else None,
+        interrupted=_ended(_INTERRUPTED, *interrupted) if interrupted else None,
         oom_kills=_count_oom_kills(request.cgroup),
     )
 
@@ -65,8 +67,8 @@ def _fatal(text: str, at_ns: int, origin: str) -> SignalStacks | None:
     return SignalStacks(code=code, at_ns=at_ns, stack=_stack(text[found[-1].start() :]), origin=origin)
 
 
-def _terminated(text: str, at_ns: int, origin: str) -> SignalStacks:
-    return SignalStacks(code=_TERMINATED, at_ns=at_ns, stack=_stack(_last_picture(text)), origin=origin)
+def _ended(code: int, text: str, at_ns: int, origin: str) -> SignalStacks:
+    return SignalStacks(code=code, at_ns=at_ns, stack=_stack(_last_picture(text)), origin=origin)
 
 
 def _last_picture(text: str) -> str:

@@ -70,4 +70,5 @@ class LastRead(Noun, frozen=True, kw_only=True, tag="last"):
     dump: Outcome | None = None
     fatal: SignalStacks | None = None
     terminated: SignalStacks | None = None
+    interrupted: SignalStacks | None = None
     oom_kills: int | None = None

@@ -15,16 +15,22 @@ NS_PER_S = 1_000_000_000
 
 
 class ChosenRun(Noun, frozen=True, kw_only=True):
-    """The run that is meant, under which name the report speaks of it, and how many of that name have ended."""
+    """The run that is meant, under which name the report speaks of it, and how many of that name have ended.
+
+    ``later_count``: how many of them came later, and ended before any of their ranks had joined the others.
+    """
 
     run: Run
     source: JobSource
     job_id: str
     count: int
+    later_count: int = 0
 
 
 def select_run(runs: Sequence[Run], query: JobQuery, now_ns: int) -> ChosenRun | None:
-    """The newest run that is meant; None if none is.
+    """The newest run that is meant; of a job that was restarted the newest attempt whose ranks had met; None if none is meant.
+
+    What a restart in vain leaves tells nothing of why there was one.
 
     Raises:
         AmbiguousJobError: if others that are meant ran at the same time.
@@ -37,13 +43,25 @@ def select_run(runs: Sequence[Run], query: JobQuery, now_ns: int) -> ChosenRun |
         meant = [run for run in meant if set(query.pids) <= {rank.folder.pid for rank in run.ranks}]
     if not meant:
         return None
+    vain = _vain_restarts(meant)
+    meant = meant[: len(meant) - vain]
     newest = meant[-1]
     rivals = [run for run in meant if run.ended_ns > newest.started_ns or run is newest]
     if len(rivals) > 1:
         what = f"job {query.job}" if query.job is not None else "what is meant"
         raise AmbiguousJobError(f"{what} has {len(rivals)} worlds, which have ended", describe_runs(rivals, runs, now_ns))
     source, job_id = (name.source, name.name) if name is not None else _own_name(newest)
-    return ChosenRun(run=newest, source=source, job_id=job_id, count=len(meant))
+    return ChosenRun(run=newest, source=source, job_id=job_id, count=len(meant), later_count=vain)
+
+
+def _vain_restarts(meant: Sequence[Run]) -> int:
+    """How many of the last runs are restarts in which no two ranks have met."""
+    vain = 0
+    for run in reversed(meant[1:]):
+        if not run.key.attempt or any(rank.is_member for rank in run.ranks):
+            return vain
+        vain += 1
+    return vain
 
 
 def describe_runs(chosen: Sequence[Run], runs: Sequence[Run], now_ns: int) -> tuple[str, ...]:

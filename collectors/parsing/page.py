@@ -9,7 +9,6 @@ from itertools import islice
 from typing import TypeVar
 
 from pardbg.collectors.parsing.consequences import Standing, judge_exception
-from pardbg.collectors.parsing.secrets import hide_secrets
 from pardbg.collectors.probe.page_format import (
     END_AT_ONCE,
     END_EXCEPTION,
@@ -23,6 +22,7 @@ from pardbg.collectors.probe.page_format import (
     decode_header,
     decode_record,
 )
+from pardbg.collectors.probe.secrets import hide_secrets
 from pardbg.watchdog.errors import ParseError
 from pardbg.watchdog.model.heartbeat import Ending, EndingKind, Heartbeat
 from pardbg.watchdog.model.text import printable_text

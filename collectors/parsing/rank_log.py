@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from pardbg.collectors.parsing.consequences import Standing, judge_exception
-from pardbg.collectors.parsing.secrets import hide_secrets
+from pardbg.collectors.probe.secrets import hide_secrets
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.evidence import LogTraceback
 from pardbg.watchdog.model.recording import Frame

@@ -16,6 +16,8 @@ KEPT_LOCALS = frozenset({"src", "dst", "group", "op", "tag", "async_op", "group_
 ADDED_LOCALS = frozenset({"group_size", "group_rank", "group_desc", "is_default_group"})
 """What pardbg adds to frames and finds again in the files it saved (`collectors/live/groups.py`)."""
 
+_OURS = "/collectors/probe/"  # the probe's thin wrappers around torch's functions are nobody's code
+
 _LOCALS_FROM = re.compile(r"(?:^|/)torch/distributed/")
 _WRAPPER = re.compile(r"(?:^|/)torch/distributed/c10d_logger\.py$")
 _MAY_HOLD_A_GROUP = re.compile(r"Group|P2POp|Mesh")
@@ -94,7 +96,7 @@ def _parse_json(data: bytes) -> Stack:
                 name=_name_thread(thread),
                 is_active=thread.active,
                 owns_gil=thread.owns_gil,
-                frames=tuple(_read_frame(frame, kept_names) for frame in thread.frames),
+                frames=tuple(_read_frame(frame, kept_names) for frame in thread.frames if _OURS not in frame.filename),
             )
             for thread in threads
         ),

@@ -15,22 +15,29 @@ import time
 import traceback
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
+from .exit_code import make_exit
 from .harmless import harmless
 from .page import Page
 from .page_format import END_AT_ONCE, END_EXCEPTION, END_RETURNED, EndingRecord
 
 _LIBRARIES = ("site-packages", "dist-packages", "<", os.path.dirname(os.__file__))
-_MOST_TEXT, _MOST_WHERE = 1000, 500
+_MOST_TEXT, _MOST_WHERE, _MOST_LINE = 1000, 500, 4000
+_LONGEST_CHAIN = 20
 
 
 class LastWords:
     """Notes the end of this process in its page, and keeps its recorder before that."""
 
     def __init__(
-        self, page: Page, is_ours: Callable[[], bool], keep: Callable[[int], None], count_oom_kills: Callable[[], int | None]
+        self,
+        page: Page,
+        is_ours: Callable[[], bool],
+        keep: Callable[[int, str], None],
+        count_oom_kills: Callable[[], int | None],
     ) -> None:
+        """``keep`` gets the kind of the end and, where Ctrl-C interrupted the program, the stack of that moment."""
         self._page = page
         self._is_ours = is_ours
         self._keep = harmless(keep)
@@ -38,7 +45,9 @@ class LastWords:
         self._exit_code = 0
         self._is_said = False
         self._note_exception = harmless(self._say_exception)
-        self._note_exit = harmless(self._say_exit)
+        self._handled: Told | None = None
+        self._note_at_once = harmless(self._say_at_once)
+        self._describe_handled = harmless(_tell_handled)
 
     def listen(self) -> None:
         """Hears of every end that Python knows of."""
@@ -60,18 +69,24 @@ class LastWords:
 
         @functools.wraps(leave)  # by their names and modules pickle finds them
         def exit(status: Any = None, /) -> NoReturn:  # noqa: A001 - its name in a traceback
-            if threading.current_thread() is threading.main_thread():  # in others it ends only these
-                self._exit_code = status & 0xFF if isinstance(status, int) else 0 if status is None else 1
+            is_plain = not isinstance(status, BaseException | tuple)
+            if is_plain and threading.current_thread() is threading.main_thread():  # in others it ends only these
+                handled = self._describe_handled()
+                raise make_exit(lambda code: self._learn_code(code, handled), status)
             leave(status)
 
         @functools.wraps(leave_at_once)
         def _exit(status: int) -> NoReturn:
-            self._note_exit(END_AT_ONCE, status)
+            self._note_at_once(status)
             leave_at_once(status)
 
         _exit.__module__ = os.__name__
         sys.exit = exit
         os._exit = _exit
+
+    def _learn_code(self, status: object, handled: "Told | None") -> None:
+        self._exit_code = status & 0xFF if isinstance(status, int) else 0 if status is None else 1
+        self._handled = handled
 
     def _at_exit(self) -> None:
         """Somebody else may have taken the place of `sys.excepthook`: the interpreter itself keeps the last exception."""
@@ -79,20 +94,26 @@ class LastWords:
         if isinstance(error, BaseException) and not isinstance(error, SystemExit):
             self._say_exception(error, error.__traceback__)
         else:
-            self._say_exit(END_RETURNED, self._exit_code)
+            self._say_exit(END_RETURNED, self._exit_code, self._handled)
+
+    def _say_at_once(self, status: int) -> None:
+        self._say_exit(END_AT_ONCE, status, _tell_handled())
 
     def _say_exception(self, error: BaseException, trace: TracebackType | None) -> None:
+        if not self._is_said and self._is_ours():
+            told = _tell(error, trace)
+            self._say(END_EXCEPTION, -1 if told.stack else 1, told)  # Python ends by SIGINT after Ctrl-C
+
+    def _say_exit(self, kind: int, code: int, handled: "Told | None") -> None:
+        """A program that exits with an error because of an exception has ended by that."""
         if self._is_said or not self._is_ours():
             return
-        text = "".join(traceback.format_exception_only(type(error), error)).strip().splitlines()
-        code = -1 if isinstance(error, KeyboardInterrupt) else 1  # Python ends by SIGINT then
-        self._say(END_EXCEPTION, code, _where(trace), text[0] if text else type(error).__name__)
+        if handled is not None and code != 0:
+            self._say(END_EXCEPTION, code, handled)
+        else:
+            self._say(kind, code, Told("", "", ""))
 
-    def _say_exit(self, kind: int, code: int) -> None:
-        if not self._is_said and self._is_ours():
-            self._say(kind, code, "", "")
-
-    def _say(self, kind: int, code: int, where: str, text: str) -> None:
+    def _say(self, kind: int, code: int, told: "Told") -> None:
         """The word first: keeping the recorder takes longer, and somebody may kill us meanwhile."""
         self._is_said = True
         oom_kills = self._count_oom_kills()
@@ -102,10 +123,41 @@ class LastWords:
             kind,
             code if -(2**31) <= code < 2**31 else -1,
             -1 if oom_kills is None else oom_kills,
-            where.encode(errors="replace")[:_MOST_WHERE],
-            text.encode(errors="replace")[:_MOST_TEXT],
+            told.where.encode(errors="replace")[:_MOST_WHERE],
+            told.text.encode(errors="replace")[:_MOST_TEXT],
         )
-        self._keep(kind)
+        self._keep(kind, told.stack)
+
+
+class Told(NamedTuple):
+    """An exception in words: its first line, where it was raised, and for Ctrl-C the stack of that moment."""
+
+    text: str
+    where: str
+    stack: str
+
+
+def _tell_handled() -> Told | None:
+    """The exception that is being handled at this moment, None if there is none."""
+    error = sys.exc_info()[1]
+    is_error = error is not None and not isinstance(error, SystemExit | GeneratorExit | StopIteration)
+    return _tell(error, error.__traceback__) if is_error and error is not None else None
+
+
+def _tell(error: BaseException, trace: TracebackType | None) -> Told:
+    """The first of a chain of exceptions is the one that counts: the others came of it."""
+    from .secrets import hide_secrets  # noqa: PLC0415 - not needed before
+
+    first = error
+    for _ in range(_LONGEST_CHAIN):
+        before = first.__cause__ or (None if first.__suppress_context__ else first.__context__)
+        if before is None or isinstance(before, SystemExit | GeneratorExit | StopIteration):
+            break
+        first = before
+    lines = "".join(traceback.format_exception_only(type(first), first)).strip().splitlines()
+    text = hide_secrets(lines[0][:_MOST_LINE]) if lines else type(first).__name__
+    where = _where(trace if first is error else first.__traceback__)
+    return Told(text, where, _stack(trace) if isinstance(error, KeyboardInterrupt) else "")
 
 
 def _where(trace: TracebackType | None) -> str:
@@ -114,3 +166,10 @@ def _where(trace: TracebackType | None) -> str:
     own = [frame for frame in frames if not any(part in frame.filename for part in _LIBRARIES)]
     frame = next(reversed(own or list(frames)), None)
     return f"{frame.filename}:{frame.lineno} {frame.name}" if frame is not None else ""
+
+
+def _stack(trace: TracebackType | None) -> str:
+    """Where the program was interrupted, in the form of faulthandler, innermost first."""
+    frames = reversed(traceback.extract_tb(trace))
+    lines = "".join(f'  File "{frame.filename}", line {frame.lineno} in {frame.name}\n' for frame in frames)
+    return f"Current thread 0x{threading.get_ident():016x} (most recent call first):\n{lines}"

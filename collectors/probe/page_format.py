@@ -13,7 +13,8 @@ PAGE_SIZE = 4096
 MAGIC = b"PARDBG\x00\x01"
 _HEADER = struct.Struct("<8sIIQ")  # magic, page size, pid, created_ns
 _HEAD = struct.Struct("<II")
-_MOST_VERSIONS = 2**32 - 1
+MOST_VERSIONS = 2**32 - 1
+HEAD_SIZE = _HEAD.size
 
 
 class StepRecord(NamedTuple):
@@ -105,11 +106,20 @@ def decode_header(page: bytes) -> tuple[int, int]:
     return pid, created_ns
 
 
+seal = _HEAD.pack
+"""Version and checksum, as they stand before a record's values."""
+
+
+def layout_of(kind: type[Record]) -> tuple[int, struct.Struct]:
+    """Where a record lies, and the form of its values, which stand behind version and checksum."""
+    return _LAYOUT[kind]
+
+
 def encode_values(kind: type[Record], values: tuple[Any, ...], version: int) -> tuple[int, bytes]:
     """Where a record of these values goes, and its bytes. ``version`` differs from the one before."""
     offset, payload = _LAYOUT[kind]
     body = payload.pack(*values)
-    number = version % _MOST_VERSIONS + 1
+    number = version % MOST_VERSIONS + 1
     return offset, _HEAD.pack(number, zlib.crc32(body, number)) + body
 
 

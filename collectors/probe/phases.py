@@ -28,7 +28,7 @@ class Phases:
         self._page = page
         self._ledger = ledger
         self._is_ours = is_ours
-        self._stack: list[tuple[bytes, int]] = []
+        self.stack: list[tuple[bytes, int]] = []
         self._main = threading.main_thread().ident
         self._enter, self._leave = harmless(self._note_enter), harmless(self._note_leave)
 
@@ -73,17 +73,17 @@ class Phases:
 
     def end_evaluation(self) -> None:
         """A step shows that training goes on."""
-        if self._stack and self._stack[-1][0] == EVALUATION:
+        if self.stack and self.stack[-1][0] == EVALUATION:
             self._leave(EVALUATION)
 
     def _note_enter(self, phase: bytes) -> None:
         began_ns = time.perf_counter_ns()
-        if threading.get_ident() != self._main or not self._is_ours() or len(self._stack) > _MOST:
+        if threading.get_ident() != self._main or not self._is_ours() or len(self.stack) > _MOST:
             return
-        if phase == EVALUATION and self._stack:
+        if phase == EVALUATION and self.stack:
             return
-        self._stack.append((phase, time.time_ns()))
-        if len(self._stack) <= _TOLD:
+        self.stack.append((phase, time.time_ns()))
+        if len(self.stack) <= _TOLD:
             self._write()
         self._ledger.charge(began_ns)
 
@@ -91,7 +91,7 @@ class Phases:
         began_ns = time.perf_counter_ns()
         if threading.get_ident() != self._main or not self._is_ours():
             return
-        stack = self._stack
+        stack = self.stack
         if stack and stack[-1][0] == phase:
             stack.pop()
         if len(stack) < _TOLD:
@@ -100,6 +100,6 @@ class Phases:
 
     def _write(self) -> None:
         """The outermost phase is the one to name: a checkpoint saves many files. What an evaluation holds tells more."""
-        stack = self._stack
+        stack = self.stack
         name, since_ns = stack[-1] if len(stack) == _TOLD and stack[0][0] == EVALUATION else stack[0] if stack else _NOTHING
         self._page.write(PhaseRecord, since_ns or time.time_ns(), len(stack), name)

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from . import identity, places
-from .folder import clear, make_private, make_root, write_json
+from .folder import clear, make_private, make_root, write_json, write_whole
 from .groups import notice_groups, write_group
 from .harmless import harmless, note, problems
 from .last_dump import keep_last_dump
@@ -86,6 +86,8 @@ class _Life:
             OSError: if there is no place to write to. Then there is no probe.
         """
         self._pid = os.getpid()
+        self._here = [self._pid]  # emptied in a forked child
+        os.register_at_fork(after_in_child=self._here.clear)
         self._c10d = c10d
         self._ledger = Ledger()
         self._is_member = False
@@ -101,7 +103,7 @@ class _Life:
 
     def is_ours(self) -> bool:
         """Whether this is still the process that began."""
-        return os.getpid() == self._pid
+        return bool(self._here)
 
     def see_group(self, group: Any, members: Mapping[int, int]) -> None:
         """A process group has been made."""
@@ -130,7 +132,9 @@ class _Life:
         if self._page is None or self.phases is None:
             return
         torch: Any = sys.modules["torch"]
-        harmless(Steps(self._page, self._ledger, self.is_ours, self.phases.end_evaluation).listen)()
+        steps = Steps(self._page, self._ledger, self._here, self.phases.stack)
+        steps.end_evaluation = self.phases.end_evaluation
+        harmless(steps.listen)()
         harmless(self.phases.wrap)(torch, "save", CHECKPOINT)
         harmless(self.phases.wrap_start)(torch.nn.Module, "eval", EVALUATION)
 
@@ -164,7 +168,9 @@ class _Life:
         }
         write_json(self._at(places.RANK_FILE), content)
 
-    def _keep(self, kind: int) -> None:
+    def _keep(self, kind: int, stack: str) -> None:
+        if stack:
+            write_whole(self._at(places.INTERRUPTED_STACKS), stack.encode(errors="replace"))
         path = self._last_dump()
         if self._is_member and path is not None:
             bindings = sys.modules["torch._C._distributed_c10d"]

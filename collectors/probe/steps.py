@@ -1,17 +1,21 @@
 """Counts optimizer steps by torch's own hook for all optimizers, and asks the allocator for its figures now and then.
 
-Cost: about 5 us a step. The allocator keeps its figures on the host: asking for them does not wait for the device.
+Cost: about 3 us a step where its code is in the processor's cache, up to 15 us where it is not. The allocator keeps its
+figures on the host: asking for them does not wait for the device.
 """
 
 import sys
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from struct import error as struct_error
+from time import time_ns as wall_ns
 from typing import Any
+from zlib import crc32
 
 from .harmless import harmless
 from .page import Page
-from .page_format import MemoryRecord, StepRecord
+from .page_format import MOST_VERSIONS, MemoryRecord, StepRecord, seal
 
 _BETWEEN_ASKING_NS = 10 * 10**9
 
@@ -32,55 +36,68 @@ class Ledger:
 class Steps:
     """The steps of one rank. Of several optimizers the first counts; another takes its place when it is gone."""
 
-    def __init__(
-        self, page: Page, ledger: Ledger, is_ours: Callable[[], bool], tell: Callable[[], None] = lambda: None
-    ) -> None:
-        """``tell`` is called at each step."""
+    def __init__(self, page: Page, ledger: Ledger, here: Sequence[int], phases: Sequence[Any] = ()) -> None:
+        """``here`` is empty in a forked child.
+
+        ``phases`` are those that the rank is in: a step ends an evaluation, for which ``end_evaluation`` is called.
+        """
         self._page = page
-        self._tell = tell
         self._ledger = ledger
-        self._is_ours = is_ours
-        self._optimizer: weakref.ref[Any] | None = None
-        self._step = 0
-        self._ended_ns = 0
-        self._longest_ns = 0
-        self._asked_ns = 0
+        self._here = here
+        self._phases = phases
+        self.end_evaluation: Callable[[], None] = _nothing
 
     def listen(self) -> None:
         """Hears of every step of every optimizer from now on."""
         from torch.compiler import is_compiling  # noqa: PLC0415 - imported by training already
         from torch.optim.optimizer import register_optimizer_step_post_hook  # noqa: PLC0415
 
-        note_step = harmless(self._note_step)
+        register_optimizer_step_post_hook(self.make_hook(is_compiling))
+
+    def make_hook(self, is_compiling: Callable[[], bool]) -> Callable[[Any, Any, Any], None]:
+        """The function that torch calls after each step.
+
+        Everything it needs is at hand and in one piece: training has emptied the caches, and each function that is called
+        has to be fetched again, which takes longer than running it (measured: 28 us in five functions).
+        """
+        (mapped, start, end, pack), ledger, here, phases = self._page.slot(StepRecord), self._ledger, self._here, self._phases
+        known: Callable[[], Any] = _nothing
+        version = step = ended_ns = longest_ns = asked_ns = 0
+        tell_memory, end_evaluation = harmless(self._note_memory), harmless(self._tell)
 
         def after_step(optimizer: Any, _args: Any, _kwargs: Any) -> None:
-            if not is_compiling():  # a compiled step must not hold our hook, which no compiler understands
-                note_step(optimizer)
+            nonlocal known, version, step, ended_ns, longest_ns, asked_ns
+            if is_compiling():  # a compiled step must not hold our hook, which no compiler understands
+                return
+            try:
+                now_ns = wall_ns()
+                if known() is not optimizer:
+                    if known() is not None:
+                        return
+                    known = weakref.ref(optimizer)
+                if not here:
+                    return
+                last_ns = now_ns - ended_ns if 0 < ended_ns < now_ns else 0
+                longest_ns = max(longest_ns, last_ns)
+                step += 1
+                ended_ns = now_ns
+                body = pack(step, now_ns, last_ns, longest_ns, ledger.hook_count, ledger.own_ns)
+                version = version % MOST_VERSIONS + 1
+                mapped[start:end] = seal(version, crc32(body, version)) + body
+                if phases:
+                    end_evaluation()
+                if now_ns - asked_ns > _BETWEEN_ASKING_NS:
+                    asked_ns = now_ns
+                    tell_memory(now_ns)
+                ledger.hook_count += 1
+                ledger.own_ns += max(0, wall_ns() - now_ns)
+            except (ValueError, TypeError, OverflowError, struct_error):  # nothing else can come of these lines
+                return
 
-        register_optimizer_step_post_hook(after_step)
+        return after_step
 
-    def _note_step(self, optimizer: Any) -> None:
-        began_ns = time.perf_counter_ns()
-        if not self._counts(optimizer) or not self._is_ours():
-            return
-        now_ns = time.time_ns()
-        last_ns = max(0, now_ns - self._ended_ns) if self._ended_ns else 0
-        self._step += 1
-        self._ended_ns = now_ns
-        self._longest_ns = max(self._longest_ns, last_ns)
-        self._tell()
-        ledger = self._ledger
-        self._page.write(StepRecord, self._step, now_ns, last_ns, self._longest_ns, ledger.hook_count, ledger.own_ns)
-        if now_ns - self._asked_ns > _BETWEEN_ASKING_NS:
-            self._asked_ns = now_ns
-            self._note_memory(now_ns)
-        ledger.charge(began_ns)
-
-    def _counts(self, optimizer: Any) -> bool:
-        known = self._optimizer() if self._optimizer is not None else None
-        if known is None:
-            self._optimizer = weakref.ref(optimizer)
-        return known is None or known is optimizer
+    def _tell(self) -> None:
+        self.end_evaluation()
 
     def _note_memory(self, now_ns: int) -> None:
         cuda: Any = sys.modules.get("torch.cuda")
@@ -89,3 +106,7 @@ class Steps:
         figures: dict[str, Any] = cuda.memory_stats()
         names = ("allocated_bytes.all.current", "reserved_bytes.all.current", "num_alloc_retries")
         self._page.write(MemoryRecord, now_ns, *(max(0, int(figures.get(name, 0))) for name in names))
+
+
+def _nothing() -> None:
+    """For what is not there yet."""

@@ -3,7 +3,7 @@
 import pytest
 
 from pardbg.collectors.parsing.rank_log import parse_rank_log
-from pardbg.collectors.parsing.secrets import hide_secrets
+from pardbg.collectors.probe.secrets import hide_secrets
 
 
 @pytest.mark.parametrize(

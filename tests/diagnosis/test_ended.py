@@ -140,7 +140,7 @@ def test_claim_says_how_and_where() -> None:
 
     assert "rank 2 ended with ValueError: bad record" in claims[raised()]
     assert "rank 2 left with os._exit(7)" in claims[left_at_once(7)]
-    assert "rank 2 left no last word after step 41, as only SIGKILL" in claims[None]
+    assert "rank 2 left no last word after step 41 (only SIGKILL" in claims[None]
     assert "rank 2 was killed by SIGSEGV" in claims[SEGMENTATION_FAULT]
 
 
@@ -337,6 +337,50 @@ def test_watchdogs_that_gave_up_do_not_blame_their_ranks() -> None:
     ).report()
 
     assert told(report) == (Kind.MISSING_PARTICIPANT, Cause.SLEEPING, {2})
+
+
+def test_young_wait_counts_where_ranks_ended_by_an_error_of_their_own() -> None:
+    """A mismatch breaks the connections at once; one rank is aborted by it, and its launcher ends another."""
+    sizes = {0: [[8, 8]], 2: [[1000]]}
+    rings = {
+        rank: [gloo(0, is_retired=True), gloo(1, is_retired=False, input_sizes=size, output_sizes=size)]
+        for rank, size in sizes.items()
+    }
+    endings = {0: VICTIM, 1: signalled(6), 2: VICTIM, 3: signalled(15, 0.1)}
+    verdict = EndedJob(endings, rings=tuple(evidence_from(rings)), last_step_s=-0.1).report().verdict
+
+    assert verdict is not None
+    assert (verdict.kind, verdict.mismatch, verdict.culprits) == (Kind.DESYNC, "size", ())
+    assert {subject.rank for subject in verdict.candidates} >= {0, 2}
+
+
+def test_rank_that_was_signalled_before_its_peers_lost_it_went_first() -> None:
+    endings = {0: VICTIM, 1: VICTIM, 2: signalled(15, -0.05), 3: signalled(15, 0.1)}
+
+    assert told(EndedJob(endings, last_step_s=-0.2).report()) == (Kind.DEAD_RANK, Cause.SIGNAL, {2})
+
+
+def test_rank_that_was_interrupted_in_a_hang_is_told_from_one_that_trained() -> None:
+    endings = {0: VICTIM, 1: VICTIM, 2: signalled(2, -0.05), 3: VICTIM}
+    rings = {rank: [gloo(0, is_retired=True), gloo(1, is_retired=False)] for rank in (0, 1, 3)} | {
+        2: [gloo(0, is_retired=True)]
+    }
+    job = EndedJob(endings, seen={2: asleep()}, rings=tuple(evidence_from(rings)), last_step_s=-60.0)
+
+    assert told(job.report()) == (Kind.MISSING_PARTICIPANT, Cause.SLEEPING, {2})
+
+
+def test_abort_of_a_rank_that_waits_is_that_of_its_watchdog() -> None:
+    endings = {0: VICTIM, 1: signalled(6), 2: VICTIM, 3: VICTIM}
+    report = EndedJob(endings, {1: waits()}).report()
+
+    assert 1 not in {subject.rank for finding in report.findings for subject in finding.culprits}
+
+
+def test_nobody_is_blamed_if_every_rank_was_killed_even_if_the_kernel_says_so() -> None:
+    report = EndedJob(dict.fromkeys(range(4), signalled(9)), codes=dict.fromkeys(range(4), -9)).report()
+
+    assert told(report) == (Kind.INSUFFICIENT_EVIDENCE, None, set())
 
 
 def test_recording_counts_as_evidence_of_an_ended_rank() -> None:

@@ -243,3 +243,16 @@ def report_of(status: Status, verdict: Finding | None) -> Report:
         took_s=0.0,
         notes=(),
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", [DEFAULT_FAULT, "order", "p2p"])
+def test_prepared_demo_is_right_where_nobody_may_trace_a_process(fault: str, tmp_path: Path) -> None:
+    """Neither the job nor the scan of it may use ptrace, nor read another process's memory by its call."""
+    filtered = [sys.executable, str(Path(__file__).with_name("refuse_ptrace.py")), "-m", "pardbg"]
+    command = [*filtered, "demo", "--prepared", "--fault", fault, "--out", str(tmp_path / "out"), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DONE_S)
+
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)["coverage"]["by_collector"]
+    assert seen["flight-recorder"] == 4

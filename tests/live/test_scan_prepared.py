@@ -58,7 +58,7 @@ def test_verdict_of_a_prepared_job_has_every_recorder_and_every_group(case: Case
     assert scan.exit_code == 3
     assert scan.report["job"]["source"] == "run"
     missed = {item["reason"] for item in scan.report["unknowns"] if item["collector"] == "flight-recorder"}
-    assert missed <= EXCUSES, scan.summary
+    assert missed <= EXCUSES | ({"unreachable"} if case.cause == "stopped" else set()), scan.summary
     group = scan.verdict["group"]
     assert group is None or group["ranks"], scan.verdict
     again = Scan.of_files(tmp_path / "saved")

@@ -22,6 +22,11 @@ def run_child(body: str, folder: Path, before: str = "") -> Outcome:
     source = str(Path(__file__).parents[2] / "src")
     text = HEAD.format(source=source, folder=str(folder), before=before) + body
     process = subprocess.Popen(
-        [sys.executable, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder
+        [sys.executable, "-c", text],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        start_new_session=True,
     )
     return outcome(process)

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from pardbg.collectors.probe import page_format, places
 
 JOBS = Path(__file__).with_name("jobs")
 PARDBG = str(Path(sys.executable).with_name("pardbg"))
-DEADLINE_S = 120.0
+DEADLINE_S = 400.0  # the compiler of torch takes minutes where others use the machine
 _FOREIGN = ("TORCH", "NCCL", "PARDBG", "PYTEST", "PYTHON", "COV", "RANK", "LOCAL_", "GROUP_", "WORLD_", "MASTER_")
 _OWN_LINE = re.compile(r"^pardbg: (?:job|warning:) .*\n", re.MULTILINE)
 _CHANGING = re.compile(r"0x[0-9a-f]+|\b[EWI]\d{4} [\d:.]+(?: +\d+)?|\bpid[ =]\d+|\[\d+\]")
@@ -70,6 +71,7 @@ def start_ranks(ranks: Sequence[Rank], folder: Path, *, probed: bool) -> list["s
             stderr=subprocess.PIPE,
             text=True,
             cwd=folder,
+            start_new_session=True,
         )
         for number, rank in enumerate(ranks)
     ]
@@ -80,7 +82,7 @@ def outcome(process: "subprocess.Popen[str]") -> Outcome:
     try:
         out, err = process.communicate(timeout=DEADLINE_S)
     except subprocess.TimeoutExpired:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)  # with workers of compilers and loaders
         out, err = process.communicate()
         return Outcome(-1000, out, f"did not end in {DEADLINE_S} s: {err}")
     return Outcome(process.returncode, _CHANGING.sub("#", out), _CHANGING.sub("#", _OWN_LINE.sub("", err)))

@@ -10,7 +10,7 @@ from tests.probe.ranks import last_word
 
 LISTEN = """
 pid = os.getpid()
-words = LastWords(Page(folder + '/page'), lambda: os.getpid() == pid, lambda kind: {keep}, lambda: 7)
+words = LastWords(Page(folder + '/page'), lambda: os.getpid() == pid, lambda kind, _stack: {keep}, lambda: 7)
 words.listen()
 """
 KEEP = "open(folder + '/kept', 'a').write(f'{kind} ')"
@@ -36,6 +36,13 @@ def ends(body: str, folder: Path, keep: str = KEEP) -> tuple[int, int] | None:
         ("sys.exit(True)", (END_RETURNED, 1)),
         ("sys.exit('words')", (END_RETURNED, 1)),
         ("t = threading.Thread(target=sys.exit, args=(3,)); t.start(); t.join()", (END_RETURNED, 0)),
+        ("try: sys.exit(5)\nexcept SystemExit as error: print(type(error), error.code)", (END_RETURNED, 0)),
+        ("def main():\n try: sys.exit(5)\n except SystemExit: return 2\nsys.exit(main())", (END_RETURNED, 2)),
+        ("try: sys.exit(9)\nfinally: print('clean')", (END_RETURNED, 9)),
+        ("sys.exit((1, 2))", (END_RETURNED, 0)),
+        ("try: 1 / 0\nexcept ZeroDivisionError: sys.exit(3)", (END_EXCEPTION, 3)),
+        ("try: 1 / 0\nexcept ZeroDivisionError: sys.exit(0)", (END_RETURNED, 0)),
+        ("try: 1 / 0\nexcept ZeroDivisionError: os._exit(7)", (END_EXCEPTION, 7)),
         ("os._exit(7)", (END_AT_ONCE, 7)),
         ("os._exit(status=7)", (END_AT_ONCE, 7)),
         ("threading.Thread(target=os._exit, args=(7,)).start(); time.sleep(60)", (END_AT_ONCE, 7)),
@@ -55,6 +62,26 @@ def test_each_end_has_its_word(tmp_path: Path, body: str, word: tuple[int, int] 
     assert ends(body, tmp_path) == word
     kept = tmp_path / "kept"
     assert (kept.read_text() if kept.exists() else None) == (f"{word[0]} " if word else None)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "try: 1 / 0\nexcept Exception as error: raise RuntimeError('training failed') from error",
+        "try: 1 / 0\nexcept Exception: raise RuntimeError('training failed')",
+        "try: 1 / 0\nexcept Exception: sys.exit(1)",
+    ],
+)
+def test_the_first_exception_of_a_chain_is_the_one_that_is_told(tmp_path: Path, body: str) -> None:
+    ends(body, tmp_path)
+    word = last_word(tmp_path)
+    assert word is not None
+    assert word.text == b"ZeroDivisionError: division by zero"
+
+
+def test_secrets_in_an_exception_do_not_reach_the_page(tmp_path: Path) -> None:
+    ends("raise ValueError('connect failed: password=hunter2')", tmp_path)
+    assert b"hunter2" not in (tmp_path / "page").read_bytes()
 
 
 def test_the_place_and_the_words_of_an_exception_are_kept(tmp_path: Path) -> None:

@@ -100,4 +100,4 @@ def test_unmatched_ends_and_endless_begins_do_no_harm(desk: Desk) -> None:
     desk.phases._leave(CHECKPOINT)
     for _ in range(10_000):
         desk.phases._enter(COMPILE)
-    assert len(desk.phases._stack) < 200
+    assert len(desk.phases.stack) < 200

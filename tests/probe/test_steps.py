@@ -34,10 +34,12 @@ def read(path: Path) -> Reader:
 
 def test_steps_are_counted_with_their_times_and_our_own(path: Path, read: Reader) -> None:
     told: list[int] = []
-    steps = Steps(Page(str(path)), Ledger(), lambda: True, lambda: told.append(1))
+    steps = Steps(Page(str(path)), Ledger(), [1], ["evaluation"])
+    steps.end_evaluation = lambda: told.append(1)
+    after_step = steps.make_hook(lambda: False)
     optimizer = Optimizer()
     for _ in range(3):
-        steps._note_step(optimizer)
+        after_step(optimizer, (), {})
     record = read()
     assert record is not None
     assert (record.step, record.hook_count, len(told)) == (3, 2, 3)
@@ -46,21 +48,27 @@ def test_steps_are_counted_with_their_times_and_our_own(path: Path, read: Reader
 
 
 def test_of_several_optimizers_the_first_counts_until_it_is_gone(path: Path, read: Reader) -> None:
-    steps = Steps(Page(str(path)), Ledger(), lambda: True)
+    after_step = Steps(Page(str(path)), Ledger(), [1]).make_hook(lambda: False)
     first, second = Optimizer(), Optimizer()
     for optimizer in (first, second, first, second):
-        steps._note_step(optimizer)
+        after_step(optimizer, (), {})
     record = read()
     assert record is not None
     assert record.step == 2
     del first, optimizer
-    steps._note_step(second)
+    after_step(second, (), {})
     record = read()
     assert record is not None
     assert record.step == 3
 
 
 def test_a_forked_child_counts_nothing(path: Path, read: Reader) -> None:
-    steps = Steps(Page(str(path)), Ledger(), lambda: False)
-    steps._note_step(Optimizer())
+    after_step = Steps(Page(str(path)), Ledger(), []).make_hook(lambda: False)
+    after_step(Optimizer(), (), {})
+    assert read() is None
+
+
+def test_a_step_that_is_being_compiled_holds_nothing_of_ours(path: Path, read: Reader) -> None:
+    after_step = Steps(Page(str(path)), Ledger(), [1]).make_hook(lambda: True)
+    after_step(Optimizer(), (), {})
     assert read() is None

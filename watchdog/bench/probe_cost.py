@@ -1,6 +1,6 @@
 """What the probe costs: its own time a step, the start of a Python that it has no business in, and training as a whole.
 
-Every figure is processor time, not wall: others may use the machine. torch is imported in children only. Run it as
+Figures are processor time where they can be: others may use the machine. torch is imported in children only. Run it as
 ``python -m pardbg.watchdog.bench.probe_cost``; it takes some minutes and prints a line a figure.
 """
 
@@ -14,12 +14,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from pardbg.collectors.probe import page_format, places
 from pardbg.watchdog.model.base import Noun
 
 STEPS = 10_000
+TRIES = 3
 STARTS = 200
 BLOCKS = 20
 BLOCK_STEPS = 1500
@@ -35,14 +37,15 @@ for _ in range({steps}):
     optimizer.step()
 """
 _TRAINING = """
-import json, resource, time
+import json, os, time
+os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
 import torch, torch.distributed as dist
 dist.init_process_group("gloo")
 torch.manual_seed(0)
-layers = [layer for _ in range(4) for layer in (torch.nn.Linear(256, 256), torch.nn.ReLU())]
+layers = [layer for _ in range(4) for layer in (torch.nn.Linear(384, 384), torch.nn.ReLU())]
 model = torch.nn.Sequential(*layers)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-batch = torch.randn(64, 256)
+batch = torch.randn(128, 384)
 def train(steps):
     for _ in range(steps):
         optimizer.zero_grad()
@@ -50,10 +53,13 @@ def train(steps):
         for parameter in model.parameters():
             dist.all_reduce(parameter.grad)
         optimizer.step()
+def measure(steps):
+    cpu, wall = time.process_time(), time.perf_counter()
+    train(steps)
+    return time.process_time() - cpu, time.perf_counter() - wall
 train(50)
-cpu, wall = time.process_time(), time.perf_counter()
-train({steps})
-print(json.dumps([time.process_time() - cpu, time.perf_counter() - wall]))
+parts = [measure(25) for _ in range({steps} // 25)]
+print(json.dumps([sorted(part)[len(part) // 10] for part in zip(*parts)]))
 """
 
 
@@ -73,14 +79,23 @@ class OwnTime(Noun, frozen=True, kw_only=True):
 
 
 def measure_own_time() -> OwnTime:
-    """``STEPS`` steps of a tiny optimizer; the probe has its own account on the page."""
+    """``STEPS`` steps of a tiny optimizer; the probe has its own account on the page.
+
+    It is wall time, and another process may have had the processor meanwhile: the best of ``TRIES`` counts.
+    """
+    records = [_last_step() for _ in range(TRIES)]
+    best = min(records, key=lambda record: record.own_ns)
+    return OwnTime(per_hook_us=best.own_ns / best.hook_count / 1e3, per_step_us=best.own_ns / best.step / 1e3)
+
+
+def _last_step() -> page_format.StepRecord:
     with tempfile.TemporaryDirectory(prefix="pardbg-bench-", dir="/dev/shm") as folder:
         _run(_TINY.format(steps=STEPS), _prepared(folder))
         page = next(Path(folder).glob(f"*-*/{places.PAGE_FILE}")).read_bytes()
     record = page_format.decode_record(page_format.StepRecord, page)
     if not isinstance(record, page_format.StepRecord):
         raise TypeError("the page holds no step")
-    return OwnTime(per_hook_us=record.own_ns / record.hook_count / 1e3, per_step_us=record.own_ns / record.step / 1e3)
+    return record
 
 
 def measure_start(*, is_rank: bool) -> Interval:
@@ -95,12 +110,19 @@ def measure_start(*, is_rank: bool) -> Interval:
 
 
 def measure_training() -> tuple[Interval, Interval]:
-    """How much longer training takes, per cent of its processor time and of its wall time, in ``BLOCKS`` interleaved pairs."""
+    """How much longer training takes, per cent of its processor time and of its wall time, in ``BLOCKS`` pairs.
+
+    The two of a pair run at once on one processor: so others who use the machine disturb both alike. Of each run a part that
+    was disturbed little counts. A step takes some 10 ms here, less than most that people train with.
+    """
     cpu, wall = [], []
     for index in range(BLOCKS):
         with tempfile.TemporaryDirectory(prefix="pardbg-bench-", dir="/dev/shm") as folder:
             variables = [{**_plain(), **_WORLD}, _prepared(folder)]
-            times = {arm: json.loads(_run(_TRAINING.format(steps=BLOCK_STEPS), variables[arm])) for arm in _order(index)}
+            program = _TRAINING.format(steps=BLOCK_STEPS)
+            with ThreadPoolExecutor(2) as pool:
+                runs = {arm: pool.submit(_run, program, variables[arm]) for arm in _order(index)}
+            times = {arm: json.loads(run.result()) for arm, run in runs.items()}
         cpu.append(math.log(times[1][0] / times[0][0]))
         wall.append(math.log(times[1][1] / times[0][1]))
     return _percent(_bootstrap(cpu, is_median=False)), _percent(_bootstrap(wall, is_median=False))

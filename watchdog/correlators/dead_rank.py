@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from pardbg.watchdog.correlators.fates import (
     ABORTED,
+    ENDED_BY_OTHERS,
     Fate,
     cause_of,
     end_in_words,
@@ -15,6 +16,7 @@ from pardbg.watchdog.correlators.fates import (
     fate_of,
     signal_of,
     was_killed_for_memory,
+    were_killed_together,
 )
 from pardbg.watchdog.correlators.situation import NS_PER_S, Situation, is_setting_up
 from pardbg.watchdog.correlators.wording import count_ranks, name_meeting, name_ranks, since, wait_verb, waiting_line
@@ -24,6 +26,7 @@ from pardbg.watchdog.model.names import Cause, CollectorName, Confidence, Kind
 from pardbg.watchdog.model.report import EvidenceLine, Finding
 from pardbg.watchdog.positions.position import Position
 
+LONGEST_TRAINING_PAUSE_S = 5.0  # who is ended after a longer one was perhaps hung
 ONE_HOST_S, SEVERAL_HOSTS_S = 1.0, 5.0  # last words closer than this do not tell who went first
 
 
@@ -64,6 +67,8 @@ def _went_first(situation: Situation, roots: list[int]) -> list[int]:
 
     An exit code alone says little: peers that lose a connection end with 1 as well.
     """
+    if were_killed_together(situation) and not any(was_killed_for_memory(situation, rank) for rank in roots):
+        return []
     fates = {rank: fate_of(situation, rank) for rank in roots}
     certain = _earliest(situation, [rank for rank in roots if fates[rank] <= Fate.RAISED or _chose_to_fail(situation, rank)])
     first = min((fates[rank] for rank in certain), default=Fate.SILENT)
@@ -79,8 +84,24 @@ def _went_first(situation: Situation, roots: list[int]) -> list[int]:
     if proven:
         return proven
     others = {rank for rank in situation.view.ended_ranks if rank not in own}
+    if not own and (signalled := _signalled_first(situation)):
+        return signalled
     explained = all(fate_of(situation, rank) is Fate.ENDED_BY_OTHERS or situation.standings[rank].fronts for rank in others)
     return own if explained and len({fates[rank] for rank in own}) == 1 else []
+
+
+def _signalled_first(situation: Situation) -> list[int]:
+    """The few that somebody ended by a signal while the job trained, before any other rank lost them as a peer."""
+    view = situation.view
+    times = {rank: ending.at_ns for rank, ending in view.endings.items() if ending.at_ns is not None}
+    lost = [times[rank] for rank in view.bereaved_ranks & times.keys()]
+    early = [rank for rank, at_ns in times.items() if at_ns < min(lost, default=0)]
+    signalled = [rank for rank in early if signal_of(situation, rank) in ENDED_BY_OTHERS]
+    steps = [beat.step_ended_ns for beat in view.heartbeats.values() if beat.step_ended_ns is not None]
+    if not signalled or len(signalled) < len(early) or 2 * len(early) >= len(view.ended_ranks) or not steps:
+        return []
+    stood_s = (min(times[rank] for rank in early) - max(steps)) / NS_PER_S
+    return [] if stood_s >= LONGEST_TRAINING_PAUSE_S else sorted(early)
 
 
 def _chose_to_fail(situation: Situation, rank: int) -> bool:
@@ -201,10 +222,15 @@ def _describe(situation: Situation, ranks: tuple[int, ...], ended: list[int]) ->
 def _claim(
     situation: Situation, ranks: tuple[int, ...], victims: tuple[int, ...], meeting: Meeting | None, *, is_open: bool
 ) -> str:
-    ends = "; ".join(f"rank {rank} {end_in_words(situation, rank)}" for rank in ranks[:4])
+    alike: dict[str, list[int]] = {}
+    for rank in ranks:
+        alike.setdefault(end_in_words(situation, rank), []).append(rank)
+    ends = "; ".join(f"{name_ranks(same)} {end}" for end, same in list(alike.items())[:4])
     where = f" before {name_meeting(situation, meeting)}" if meeting else ""
     if is_open:
         return f"{ends}{where}, so close to each other that it cannot be told which of {name_ranks(ranks)} went first"
+    if not victims:
+        return f"{ends}{where}"
     return (
         f"{ends}{where}; {count_ranks(victims)} {wait_verb(victims)} or ended after "
         f"{'it' if len(ranks) == 1 else name_ranks(ranks)}{since(situation, meeting) if meeting else ''}"

@@ -5,7 +5,7 @@ A launcher, a scheduler or a person ended them, or the machine did.
 
 from collections.abc import Iterable
 
-from pardbg.watchdog.correlators.fates import Fate, fate_of, name_signal, signal_of
+from pardbg.watchdog.correlators.fates import Fate, fate_of, name_signal, signal_of, were_killed_together
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import name_ranks
 from pardbg.watchdog.model.names import Confidence, Kind
@@ -17,7 +17,7 @@ def correlate(situation: Situation) -> Iterable[Finding]:
     view = situation.view
     if not situation.is_over or not view.heartbeats or situation.waiting_ranks:
         return  # of ranks that wait `unexplained` speaks
-    wordless = sorted(view.silent_ranks)
+    wordless = sorted(view.ended_ranks if were_killed_together(situation) else view.silent_ranks)
     ended = [rank for rank in sorted(view.ended_ranks) if fate_of(situation, rank) is Fate.ENDED_BY_OTHERS]
     if len(wordless) + len(ended) < len(view.ended_ranks):
         return

@@ -8,6 +8,7 @@ import signal
 from enum import IntEnum
 
 from pardbg.watchdog.correlators.situation import Situation
+from pardbg.watchdog.graph.standing import Stance
 from pardbg.watchdog.model.heartbeat import Ending, EndingKind
 from pardbg.watchdog.model.names import Cause
 from pardbg.watchdog.model.recording import Frame
@@ -43,9 +44,15 @@ def fate_of(situation: Situation, rank: int) -> Fate:
     if rank in situation.view.silent_ranks:
         return Fate.SILENT
     code = exit_code_of(situation, rank)
-    if number in ABORTED and sum(exit_code_of(situation, other) == code for other in situation.view.ended_ranks) > 1:
-        return Fate.ENDED_BY_OTHERS  # watchdogs that gave up waiting
+    if number in ABORTED and _gave_up_waiting(situation, rank, code):
+        return Fate.ENDED_BY_OTHERS
     return Fate.EXITED if code == 0 else Fate.FAILED
+
+
+def _gave_up_waiting(situation: Situation, rank: int, code: int | None) -> bool:
+    """Whether an abort is that of a watchdog: the rank waited, or others were aborted, too."""
+    is_waiting = situation.standings[rank].stance in {Stance.WAITING, Stance.HIDDEN}
+    return is_waiting or sum(exit_code_of(situation, other) == code for other in situation.view.ended_ranks) > 1
 
 
 def exit_code_of(situation: Situation, rank: int) -> int | None:
@@ -78,6 +85,14 @@ def was_killed_for_memory(situation: Situation, rank: int) -> bool:
     return is_wordless and counts[0] is not None and counts[1] is not None and counts[1] > counts[0]
 
 
+def were_killed_together(situation: Situation) -> bool:
+    """Whether SIGKILL ended every rank of the job, and no rank had said anything before."""
+    view = situation.view
+    kills = [rank for rank in view.ended_ranks if rank in view.silent_ranks or signal_of(situation, rank) == signal.SIGKILL]
+    said = any(ending.kind is not EndingKind.SIGNAL for ending in view.endings.values())
+    return situation.is_over and len(kills) == len(view.ended_ranks) > 1 and not said
+
+
 def cause_of(situation: Situation, rank: int) -> Cause | None:
     """The cause of its end, as reports name it."""
     if was_killed_for_memory(situation, rank):
@@ -98,7 +113,7 @@ def end_in_words(situation: Situation, rank: int) -> str:
     if cause is Cause.OOM_KILLED:
         return f"was killed for memory by the kernel{_last_seen(situation, rank)}"
     if cause is Cause.SIGNAL and number is None:
-        return f"left no last word{_last_seen(situation, rank)}, as only SIGKILL or an exit of native code does"
+        return f"left no last word{_last_seen(situation, rank)} (only SIGKILL and exits of native code leave none)"
     if cause is Cause.SIGNAL and number is not None:
         return f"was killed by {name_signal(number)}{_where(ending)}"
     if cause is Cause.EXCEPTION:

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+from pardbg.watchdog.correlators.fates import Fate, fate_of
 from pardbg.watchdog.correlators.situation import NS_PER_S, Situation
 from pardbg.watchdog.graph.motion import oldest_wait_s
 from pardbg.watchdog.model.names import Cause, Kind
@@ -35,7 +36,14 @@ def impatience(situation: Situation, verdict: Finding) -> str:
 
 
 def _ended_early(situation: Situation) -> str:
-    """Why ranks that were ended from outside may have been well until then; empty if they had stood still for long."""
+    """Why ranks that were ended from outside may have been well until then; empty if they had stood still for long.
+
+    Where any of them ended by an error of its own, or by its watchdog, it was not from outside.
+    """
+    if any(fate_of(situation, rank) is not Fate.ENDED_BY_OTHERS for rank in situation.view.ended_ranks):
+        return ""
+    if situation.view.bereaved_ranks:
+        return ""
     beats = situation.view.heartbeats.values()
     ends = [ending.at_ns for ending in situation.view.endings.values() if ending.at_ns is not None]
     steps = [beat.step_ended_ns for beat in beats if beat.step_ended_ns is not None]

@@ -62,7 +62,7 @@ def follows(finding: Finding, cause: Finding) -> bool:
 
 def _follows_death(finding: Finding) -> bool:
     """What the living do after a death is its consequence: they wait, retry, clean up."""
-    return finding.kind in {Kind.MISSING_PARTICIPANT, Kind.SLOW_PHASE}
+    return finding.kind in {Kind.MISSING_PARTICIPANT, Kind.SLOW_PHASE, Kind.COMM_STUCK}
 
 
 def clear_of_blame(finding: Finding, blamed: frozenset[int]) -> Finding:

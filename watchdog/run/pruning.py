@@ -33,12 +33,12 @@ _LONGEST_FILE = 1 << 20
 _RANK_FOLDER = re.compile(r"(?P<pid>[1-9]\d{0,9})-(?P<ticks>\d{1,20})", re.ASCII)
 _JOB_FOLDER = re.compile(r"job-[A-Za-z0-9._+-]+")
 _ATTEMPT = re.compile(r"attempt\d{1,9}", re.ASCII)
-_DUMP = re.compile(r"(?:dump|last-\d{1,10})_rank_\d{1,9}(?:\.tmp)?", re.ASCII)
+_DUMP = re.compile(r"(?:dump|last-\d{1,10})_rank_\d{1,9}(?:\.(?:tmp|new))?", re.ASCII)
 _RANK_NAMES = (
     *(places.RANK_FILE, places.PAGE_FILE, places.GROUPS_FILE, places.SERVER_SOCKET),
-    *(places.ENDED_STACKS, places.FATAL_STACKS, places.ASKED_STACKS),
+    *(places.ENDED_STACKS, places.INTERRUPTED_STACKS, places.FATAL_STACKS, places.ASKED_STACKS),
 )
-_RANK_ENTRY = re.compile(rf"(?:{'|'.join(re.escape(name) for name in _RANK_NAMES)})(?:\.tmp)?|[\w-]*\.pipe", re.ASCII)
+_RANK_ENTRY = re.compile(rf"(?:{'|'.join(re.escape(name) for name in _RANK_NAMES)})(?:\.(?:tmp|new))?|[\w-]*\.pipe", re.ASCII)
 
 
 class Roots(Noun, frozen=True, kw_only=True):

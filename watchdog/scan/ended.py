@@ -102,4 +102,6 @@ def _notes(chosen: ChosenRun) -> tuple[str, ...]:
     ago = describe_ago(chosen.run, time.time_ns())
     several = f"it is the newest of {chosen.count} that have ended under this name" if chosen.count > 1 else ""
     told = f"the job has {ago}: this is one sample, of what its ranks have left"
-    return tuple(filter(None, (told, several)))
+    times = "once" if chosen.later_count == 1 else f"{chosen.later_count} times"
+    vain = f"it was started again {times}, and no rank met the others" if chosen.later_count else ""
+    return tuple(filter(None, (told, several, vain)))

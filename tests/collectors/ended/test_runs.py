@@ -102,6 +102,25 @@ def test_newest_attempt_counts_and_the_older_ones_are_counted(root: Path) -> Non
     assert (found.run.key.attempt, found.count, found.source, found.job_id) == (2, 3, JobSource.TORCHRUN, "job")
 
 
+def test_restarts_in_vain_are_passed_over(root: Path) -> None:
+    for attempt, (start, end, is_member) in enumerate([(300, 250, True), (200, 150, False), (100, 50, False)]):
+        left = Left(root, start, end, attempt=attempt, first_pid=NO_PROCESS + 10 * attempt)
+        left.add(0, is_member=is_member)
+        left.add(1, is_member=is_member)
+    found = chosen(root, "job")
+
+    assert (found.run.key.attempt, found.count, found.later_count) == (0, 1, 2)
+
+
+def test_new_job_that_ended_before_its_ranks_met_is_not_passed_over(root: Path) -> None:
+    for start, end, is_member in [(300, 250, True), (100, 50, False)]:
+        left = Left(root, start, end, first_pid=NO_PROCESS + start)
+        left.add(0, is_member=is_member)
+    found = chosen(root, "job")
+
+    assert (found.later_count, found.count) == (0, 2)
+
+
 def test_runs_of_plain_launchers_on_one_port_are_told_apart_by_time(root: Path) -> None:
     Left(root, 300, 250).add(0)  # its rank 1 has left nothing
     later = Left(root, 100, 50, first_pid=NO_PROCESS + 10)
