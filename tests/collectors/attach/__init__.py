@@ -1,0 +1,1 @@
+"""Shots: what they are made of, and what they must never do."""

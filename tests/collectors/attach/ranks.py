@@ -1,0 +1,63 @@
+"""Real ranks to attach to, and what a scan does with them: attach, wait until the server answers, detach."""
+
+# ruff: noqa: T201 - what it prints is read by tests
+
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from pardbg.collectors.attach.lines import attach_lines, detach_lines
+from pardbg.collectors.attach.shooting import Outcome, shoot
+from pardbg.collectors.live.recorders.http_exchange import NoAnswerError, exchange
+from pardbg.collectors.live.recorders.listening import UnixAddress
+from tests.collectors.attach.started import Target, started
+
+ANSWER_S = 5.0
+
+
+@contextmanager
+def training(world: int) -> Iterator[list[Target]]:
+    """So many ranks that train until their input ends."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    with ExitStack() as stack:
+        entered = [started("rank.py", str(rank), str(world), port, is_awaited=False) for rank in range(world)]
+        targets = [stack.enter_context(target) for target in entered]
+        for target in targets:
+            target.wait_until_ready()
+        yield targets
+
+
+def answers(pid: int, folder: Path, within_s: float = ANSWER_S) -> bool:
+    """Whether the server in a folder answers in time."""
+    until_s = time.monotonic() + within_s
+    while True:
+        try:
+            exchange(UnixAddress(path=bytes(folder / "server.sock")), "GET /handler/", pid=pid, until_s=until_s)
+        except NoAnswerError:
+            if time.monotonic() > until_s:
+                return False
+            time.sleep(0.002)
+        else:
+            return True
+
+
+def attach_and_detach(pid: int, folder: Path) -> tuple[Outcome, Outcome]:
+    """Both, with an answer in between; what was left by one that was killed is used and taken away."""
+    if not answers(pid, folder, 0.0):
+        (folder / "server.sock").unlink(missing_ok=True)
+    attached = shoot(pid, attach_lines(str(folder)))
+    if not answers(pid, folder):
+        return attached, Outcome(why="it never answered")
+    detached = shoot(pid, detach_lines())
+    return attached, detached
+
+
+if __name__ == "__main__":
+    print("began", flush=True)
+    while True:
+        print(attach_and_detach(int(sys.argv[1]), Path(sys.argv[2])), flush=True)

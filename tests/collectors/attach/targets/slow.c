@@ -1,0 +1,3 @@
+/* Takes three seconds to be loaded. */
+#include <unistd.h>
+__attribute__((constructor)) static void slow(void) { sleep(3); }

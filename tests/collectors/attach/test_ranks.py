@@ -1,0 +1,87 @@
+"""Attaching to real ranks that train, and detaching: nothing is left, nothing is said, every step is right."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pardbg.collectors.attach.rank_lines import attach_lines
+from pardbg.collectors.attach.shooting import shoot
+from tests.collectors.attach.ranks import attach_and_detach, training
+
+pytest.importorskip("torch", reason="torch is not installed: pip install 'pardbg[demo]'")
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.slow,
+    pytest.mark.skipif(os.uname().machine != "x86_64" or os.geteuid() != 0, reason="shots are for x86_64, as root"),
+]
+
+
+@pytest.fixture
+def short_folder() -> Iterator[Path]:
+    """Short enough for the name of a socket."""
+    with tempfile.TemporaryDirectory(prefix="pardbg-") as name:
+        yield Path(name)
+
+
+@pytest.mark.parametrize("times", [5, pytest.param(100, marks=pytest.mark.slow)])
+def test_attach_and_detach_leave_nothing_in_a_rank_that_trains(times: int, short_folder: Path) -> None:
+    with training(1) as (target,):
+        threads = target.threads
+        for _ in range(times):
+            attached, detached = attach_and_detach(target.pid, short_folder)
+            assert attached.shot is not None, attached
+            assert detached.is_done, detached
+            assert target.threads == threads
+            assert (short_folder / "groups.jsonl").read_text().count('"backend": "gloo"') == 1
+        names = short_folder / "names"
+        told = f"import sys; open({str(names)!r}, 'w').write(str([n for n in sys.modules if 'pardbg' in n]))"
+        assert shoot(target.pid, f"exec({told!r}, {{}})").is_done
+        assert names.read_text() == "[]"
+        assert target.end() == (0, "right\n")
+
+
+def test_lines_of_a_scan_write_groups_and_recorder_and_leave_nothing(short_folder: Path) -> None:
+    with training(1) as (target,):
+        threads = target.threads
+        outcome = shoot(target.pid, attach_lines(str(short_folder), 0))
+        assert outcome.is_done, outcome
+        assert sorted(path.name for path in short_folder.iterdir()) == ["dump_rank_0", "groups.jsonl"]
+        assert b"entries" in (short_folder / "dump_rank_0").read_bytes()
+        assert target.threads == threads
+        assert target.end() == (0, "right\n")
+
+
+@pytest.mark.parametrize("kills", [6, pytest.param(200, marks=pytest.mark.slow)])
+def test_kills_while_attaching_do_no_harm_to_two_ranks(
+    kills: int, short_folder: Path, record_property: Callable[[str, object], None]
+) -> None:
+    dice = random.Random(5)
+    program = str(Path(__file__).with_name("ranks.py"))
+    done = 0
+    with training(2) as targets:
+        for number in range(kills):
+            target = targets[number % 2]
+            folder = short_folder / str(number % 2)
+            folder.mkdir(exist_ok=True)
+            command = [sys.executable, program, str(target.pid), str(folder)]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": "."}) as process:
+                assert process.stdout is not None
+                process.stdout.readline()
+                time.sleep(dice.uniform(0, 0.5))
+                process.send_signal(signal.SIGKILL)
+                done += process.stdout.read().count("Outcome") // 2
+        assert [target.process.poll() for target in targets] == [None, None]
+        for target in targets:
+            assert target.process.stdin is not None
+            target.process.stdin.close()
+            target.process.stdin = None
+        assert [target.end() for target in targets] == [(0, "right\n")] * 2
+    record_property("attached_and_detached", done)
