@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 TORCH := torch==2.13.0 numpy
 WORKERS ?= 2
-SCANS := tests/live/test_scan.py tests/live/test_scan_conditions.py
+PARALLEL := tests/live/test_scan.py tests/live/test_scan_conditions.py tests/live/test_scan_prepared.py tests/live/test_crashes.py tests/probe/test_harm.py
 # Our folder `watchdog` must never be imported under its bare name (see watchdog/__init__.py).
 export PYTHONSAFEPATH := 1
 
@@ -21,8 +21,8 @@ test: lint types layers unit  ## Everything that must hold before a commit (unde
 
 test-all: test bench  ## ... and the slow rest.
 	$(BIN)/pytest -m "slow and not live" -n $(WORKERS)
-	$(BIN)/pytest -m "slow and live" $(SCANS) -n $(WORKERS)
-	$(BIN)/pytest -m "slow and live" $(SCANS:%=--ignore=%)
+	$(BIN)/pytest -m "slow and live" $(PARALLEL) -n $(WORKERS)
+	$(BIN)/pytest -m "slow and live" $(PARALLEL:%=--ignore=%)
 
 lint: $(VENV)/.test  ## ruff, linter and formatter.
 	$(BIN)/ruff check .
@@ -36,8 +36,8 @@ layers: $(VENV)/.test  ## The one-way flow of ARCHITECTURE.md.
 
 unit: $(VENV)/.test  ## The tests.
 	$(BIN)/pytest -m "not slow and not live" -n $(WORKERS)
-	$(BIN)/pytest -m "live and not slow" $(SCANS) -n $(WORKERS)
-	$(BIN)/pytest -m "live and not slow" $(SCANS:%=--ignore=%)  # in one process: recorded jobs serve several tests
+	$(BIN)/pytest -m "live and not slow" $(PARALLEL) -n $(WORKERS)
+	$(BIN)/pytest -m "live and not slow" $(PARALLEL:%=--ignore=%)  # in one process: recorded jobs serve several tests
 
 bench: $(VENV)/.test  ## Speed and memory, with torchfrtrace on the same files.
 	$(BIN)/pardbg bench

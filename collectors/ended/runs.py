@@ -162,7 +162,7 @@ def find_runs(ended: Iterable[EndedRank]) -> list[Run]:
 
 def _split(found: Sequence[EndedRank]) -> list[dict[int, EndedRank]]:
     """The runs of one key. Who is no member of a group only stands in for a rank of which no member is left."""
-    found = sorted(found, key=lambda rank: (rank.started_ns, rank.folder.pid))
+    found = sorted(found, key=lambda rank: (rank.folder.started_ticks, rank.folder.pid))  # exact, which epoch times are not
     runs: list[dict[int, EndedRank]] = []
     for rank in (rank for rank in found if rank.is_member):
         newest = runs[-1] if runs else {}
