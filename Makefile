@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 TORCH := torch==2.13.0 numpy
 WORKERS ?= 2
-PARALLEL := tests/live/test_scan.py tests/live/test_scan_conditions.py tests/live/test_scan_prepared.py tests/live/test_crashes.py tests/probe/test_harm.py
+PARALLEL := tests/live/test_scan.py tests/live/test_scan_conditions.py tests/live/test_scan_prepared.py tests/live/test_crashes.py
 # Our folder `watchdog` must never be imported under its bare name (see watchdog/__init__.py).
 export PYTHONSAFEPATH := 1
 

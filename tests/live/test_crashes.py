@@ -12,6 +12,8 @@ import pytest
 from tests.live.running import Launcher, RunningJob, running_job
 from tests.live.scanning import Scan
 
+JOB = f"crash-{os.getpid()}"  # others may run these tests at the same time
+
 pytestmark = pytest.mark.live
 
 STARTUP = Path(__file__).parents[2] / "collectors" / "probe" / "startup"
@@ -50,7 +52,7 @@ def little_memory() -> Iterator[Path]:
 
 def probed(root: Path) -> dict[str, str]:
     """What `pardbg run` sets, as far as it matters here."""
-    return {"PYTHONPATH": str(STARTUP), "PARDBG_JOB": "crash", "PARDBG_DIR": str(root)}
+    return {"PYTHONPATH": str(STARTUP), "PARDBG_JOB": JOB, "PARDBG_DIR": str(root)}
 
 
 def scan_after(fault: str, root: Path, *, launcher: Launcher = "torchrun", prefix: tuple[str, ...] = ()) -> Scan:
@@ -60,7 +62,7 @@ def scan_after(fault: str, root: Path, *, launcher: Launcher = "torchrun", prefi
     with running_job(*arguments, folder=folder, launcher=launcher, env=probed(root), prefix=prefix) as job:
         job.wait_until_ended()
         reap(job)
-    scan = Scan.of("scan", "--job", "crash", "--save", str(root.parent / "saved"))
+    scan = Scan.of("scan", "--job", JOB, "--save", str(root.parent / "saved"))
     again = Scan.of_files(root.parent / "saved")
     assert (again.kind, again.cause, again.blamed) == (scan.kind, scan.cause, scan.blamed), again.summary
     return scan
@@ -93,7 +95,7 @@ def test_rank_that_ended_first_is_named_after_the_job_has_ended(fault: str, laun
 
     assert (scan.report["status"], scan.exit_code) == ("failed", 3), scan.summary
     assert (scan.kind, scan.cause, scan.blamed) == ("dead-rank", cause, {2}), scan.summary
-    assert (scan.report["job"]["source"], scan.report["job"]["id"]) == ("run", "crash")
+    assert (scan.report["job"]["source"], scan.report["job"]["id"]) == ("run", JOB)
     assert len(scan.report["sampled_at"]) == 1
     assert any("the job has ended" in note for note in scan.report["notes"])
 
@@ -123,7 +125,7 @@ def test_rank_of_a_living_job_that_has_ended_tells_why(root: Path) -> None:
     with running_job(*arguments, folder=root.parent / "job", launcher="plain", env=probed(root)) as job:
         job.wait_until_hung()
         job.reap(2)
-        scan = Scan.of("scan", "--job", "crash")
+        scan = Scan.of("scan", "--job", JOB)
 
     assert (scan.report["status"], scan.exit_code) == ("hung", 3), scan.summary
     assert (scan.kind, scan.cause, scan.blamed) == ("dead-rank", "signal", {2}), scan.summary
@@ -139,4 +141,4 @@ def test_local_scan_without_a_living_job_names_the_command_for_the_ended_one(roo
     if "worlds" in done.stderr or "running here" in done.stderr or done.returncode != 2:
         pytest.skip("other jobs run on this machine")
     assert "the last job here ended" in done.stderr
-    assert "pardbg scan --job crash" in done.stderr
+    assert f"pardbg scan --job {JOB}" in done.stderr
