@@ -6,6 +6,8 @@ Cost to the process: none. Some 0.05 ms a thread.
 import os
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from pardbg.collectors.attach.eligibility import why_not_thread
 from pardbg.collectors.attach.parking import ThreadLook
 from pardbg.collectors.attach.thread_status import parse_thread_status
@@ -47,15 +49,7 @@ def look_at_process(pid: int, proc: Path = Path("/proc")) -> ProcessLook:
             continue
         reasons.append(why_not_thread(text))
         inner.add(status.inner_tid)
-        threads[int(name)] = ThreadLook(
-            tid=int(name),
-            call=place.call,
-            arguments=place.arguments,
-            stack=place.stack,
-            program=place.program,
-            switches=status.switches,
-            state=status.state,
-        )
+        threads[int(name)] = replace(place, switches=status.switches, state=status.state)
     return ProcessLook(threads=threads, inner_tids=frozenset(inner), why_not=next(filter(None, reasons), ""))
 
 

@@ -4,6 +4,8 @@ Pure: bytes of ``/proc/PID/environ`` in, a small dictionary out. It is what the 
 later (``os.environ[...]``) does not show.
 """
 
+from pardbg.collectors.probe.identity import IDENTITY_NAMES
+
 RECORDER_NAMES = frozenset(
     {
         "HOME",
@@ -25,36 +27,7 @@ RECORDER_NAMES = frozenset(
 )
 """What `RankProcess.recorder` may hold."""
 
-KEPT_NAMES = RECORDER_NAMES | {
-    "GROUP_RANK",
-    "HOSTNAME",
-    "KUBERNETES_SERVICE_HOST",
-    "LOCAL_RANK",
-    "LOCAL_WORLD_SIZE",
-    "MASTER_ADDR",
-    "MASTER_PORT",
-    "OMPI_COMM_WORLD_LOCAL_RANK",
-    "OMPI_COMM_WORLD_LOCAL_SIZE",
-    "OMPI_COMM_WORLD_RANK",
-    "OMPI_COMM_WORLD_SIZE",
-    "PARDBG_JOB",
-    "PET_RDZV_ID",
-    "POD_NAME",
-    "POD_NAMESPACE",
-    "RANK",
-    "SLURM_ARRAY_JOB_ID",
-    "SLURM_ARRAY_TASK_ID",
-    "SLURM_HET_JOB_ID",
-    "SLURM_HET_JOB_OFFSET",
-    "SLURM_JOB_ID",
-    "SLURM_LOCALID",
-    "SLURM_NTASKS",
-    "SLURM_PROCID",
-    "SLURM_STEP_ID",
-    "TORCHELASTIC_RESTART_COUNT",
-    "TORCHELASTIC_RUN_ID",
-    "WORLD_SIZE",
-}
+KEPT_NAMES = RECORDER_NAMES | frozenset(IDENTITY_NAMES)
 """All that is ever kept of an environment."""
 
 PRESENT = "set"

@@ -1,6 +1,6 @@
 """`pardbg scan` on real jobs that nobody prepared: the right kind, rank and cause, and no victim blamed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -76,8 +76,8 @@ def _all_cases() -> Iterator[Any]:
 
 
 @contextmanager
-def hung(case: Case, folder: Path) -> Iterator[RunningJob]:
-    """The case's job, at its fault."""
+def hung(case: Case, folder: Path, env: Mapping[str, str] | None = None, prefix: Sequence[str] = ()) -> Iterator[RunningJob]:
+    """The case's job, at its fault; ``env`` stands in place of the case's own."""
     option = "--style" if case.program == "styles" else "--fault"
     with running_job(
         case.program,
@@ -87,7 +87,8 @@ def hung(case: Case, folder: Path) -> Iterator[RunningJob]:
         ranks=case.ranks,
         launcher=case.launcher,
         job_id=case.name,
-        env=case.env,
+        env=case.env if env is None else env,
+        prefix=prefix,
     ) as job:
         job.wait_until_hung()
         yield job

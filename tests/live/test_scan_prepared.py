@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.live.running import running_job
 from tests.live.scanning import Case, Scan, run_scan
-from tests.live.test_scan import EVERYDAY, MISSING, REST, STYLES
+from tests.live.test_scan import EVERYDAY, MISSING, REST, STYLES, hung
 
 pytestmark = pytest.mark.live
 
@@ -38,20 +37,8 @@ def short_folder() -> Iterator[Path]:
 
 @pytest.mark.parametrize("case", list(_all_cases()))
 def test_verdict_of_a_prepared_job_has_every_recorder_and_every_group(case: Case, tmp_path: Path, short_folder: Path) -> None:
-    option = "--style" if case.program == "styles" else "--fault"
     wrapper = [sys.executable, "-m", "pardbg", "run", "--job", f"prepared-{case.name}", "--"]
-    folder = tmp_path / "job"
-    with running_job(
-        case.program,
-        option,
-        case.fault,
-        folder=folder,
-        ranks=case.ranks,
-        launcher=case.launcher,
-        env={"PARDBG_DIR": str(short_folder)},
-        prefix=wrapper,
-    ) as job:
-        job.wait_until_hung()
+    with hung(case, tmp_path / "job", {"PARDBG_DIR": str(short_folder)}, wrapper):
         scan = run_scan(("--job", f"prepared-{case.name}"), "--save", str(tmp_path / "saved"))
 
     assert (scan.kind, scan.cause, scan.blamed) == (case.kind, case.cause, case.culprits), scan.summary

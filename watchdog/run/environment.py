@@ -5,16 +5,16 @@ Texts are bytes decoded as UTF-8 with surrogate escapes, whatever the locale: so
 
 from collections.abc import Mapping
 
-from pardbg.collectors.probe import places
+from pardbg.collectors.probe import places, recorder_places
 from pardbg.watchdog.model.base import Noun
 
 BUFFER_ENTRIES = "20000"
 SEARCH_PATH = "PYTHONPATH"
 
 BUFFER_NAMES = ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
-DUMP_NAMES = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
+DUMP_NAMES = recorder_places.DUMP_VARIABLES
+PIPE_NAME = recorder_places.PIPE_VARIABLE
 ON_TIMEOUT_NAME = "TORCH_NCCL_DUMP_ON_TIMEOUT"
-PIPE_NAME = "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"
 
 # Names that torch knows for the same setting in some version: of each kind the user decides all or nothing.
 _BUFFER_ALIASES = (*BUFFER_NAMES, "TORCH_TRACE_BUFFER_SIZE")

@@ -6,11 +6,11 @@ A dump is ``<prefix><rank>``, a trigger ``<value><rank>.pipe``. The default pref
 import os
 from collections.abc import Mapping
 
+from pardbg.collectors.probe.recorder_places import DUMP_VARIABLES, PIPE_VARIABLE
 from pardbg.collectors.walking import is_elsewhere
 from pardbg.watchdog.model.base import Noun
 
-_PREFIX_VARIABLES = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
-_PIPE_VARIABLES = ("TORCH_NCCL_DEBUG_INFO_PIPE_FILE", "TORCH_FR_DEBUG_INFO_PIPE_FILE")  # the second is XCCL's
+_PIPE_VARIABLES = (PIPE_VARIABLE, "TORCH_FR_DEBUG_INFO_PIPE_FILE")  # the second is XCCL's
 _DYNAMIC_VARIABLE = "TORCH_FR_DUMP_DYNAMIC_FILE_NAME"
 _DEFAULT_NAMES = (b"comm_lib_trace_rank_", b"nccl_trace_rank_")
 _OLDEST_PREFIX = b"/tmp/nccl_trace_rank_"
@@ -33,7 +33,7 @@ def dump_places(environment: Mapping[str, bytes], rank: int, folder: bytes, home
         folder: what relative names are relative to.
         home: the home folder of the rank's user.
     """
-    named = next((environment[name] for name in _PREFIX_VARIABLES if environment.get(name)), None)
+    named = next((environment[name] for name in DUMP_VARIABLES if environment.get(name)), None)
     if named is not None:
         return tuple(_places([named], rank, folder, is_named=True))
     caches = [environment.get("XDG_CACHE_HOME") or os.path.join(home, b".cache"), os.path.join(home, b".cache")]  # noqa: PTH118
