@@ -22,6 +22,7 @@ from pardbg.collectors.live.scheduler_clock import SchedulerClock
 from pardbg.collectors.procfs.counters import last_processor, last_ran_ms
 from pardbg.watchdog.errors import ParseError
 from pardbg.watchdog.model.base import Noun
+from pardbg.watchdog.model.names import AbsenceReason
 
 DONE_S = 2.0
 _POLL_S = 0.001
@@ -29,11 +30,12 @@ _MS = 1_000_000
 
 
 class Outcome(Noun, frozen=True, kw_only=True):
-    """What came of it: ``shot`` None: nothing was done, and ``why`` says why. ``is_done``: the thread is back in its call."""
+    """What came of it: ``shot`` None: nothing was done, ``why`` and ``reason`` say why. ``is_done``: it is back in its call."""
 
     shot: Shot | None = None
     is_done: bool = False
     why: str = ""
+    reason: AbsenceReason = AbsenceReason.UNSUPPORTED
 
 
 def shoot(pid: int, code: str, *, proc: Path = Path("/proc")) -> Outcome:
@@ -47,12 +49,14 @@ def shoot(pid: int, code: str, *, proc: Path = Path("/proc")) -> Outcome:
         aim = Aim(pid=pid, look=look, waited_ns=_waited_ns(pid, look.tid, proc), errno_offset=prepared.c_library.errno_offset)
         shot = fire(aim, prepared.functions, code.replace(LOG_LEVEL_HERE, str(prepared.log_level)))
         return Outcome(shot=shot, is_done=_is_back(pid, look, proc))
-    except (UnsupportedError, ShotError, ParseError) as error:
+    except (UnsupportedError, ParseError) as error:
         return Outcome(why=str(error))
+    except ShotError as error:
+        return Outcome(why=str(error), reason=AbsenceReason.SKIPPED)
     except (FileNotFoundError, ProcessLookupError):
-        return Outcome(why="it has ended")
+        return Outcome(why="it has ended", reason=AbsenceReason.GONE)
     except OSError as error:
-        return Outcome(why=f"the kernel refuses: {error.strerror}")
+        return Outcome(why=f"the kernel refuses: {error.strerror}", reason=AbsenceReason.DENIED)
 
 
 def _waited_ns(pid: int, tid: int, proc: Path) -> int:

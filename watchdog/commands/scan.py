@@ -61,11 +61,15 @@ Examples:
 )
 @click.option(
     "--attach",
-    type=click.Choice(["auto", "never"]),
+    type=click.Choice(["auto", "always", "never"]),
     default="auto",
+    envvar="PARDBG_ATTACH",
     show_default=True,
-    help="Whether code may be run in a rank. This version never does.",
+    show_envvar=True,
+    help="Whether a thread of a rank is borrowed for a millisecond to write the rank's flight recorder: auto does so where the "
+    "job hangs and nothing else gives access to it. PARDBG_ATTACH=never in the job's environment always forbids it.",
 )
+@click.option("--keep-attached", "is_kept", is_flag=True, help="Leave torch's worker server in ranks that are attached to.")
 @click.option(
     "--timeout",
     "timeout_s",
@@ -100,8 +104,9 @@ def scan(context: click.Context, /, destinations: Destinations, **options: Any) 
     """Say which rank of a running job is to blame, what it does, at which line, since when, and who waits.
 
     Nothing need be prepared. Exactly one of --job, --pid and --local says which job. The job's processes are read, not stopped
-    (two of them for some 50 ms where nothing else explains). Two samples are taken; a job that waits for less than five seconds
-    is given the time to move. Exit code: 0 healthy, 3 a fault was found, 4 undetermined.
+    (two of them for some 50 ms where nothing else explains; all for a millisecond where it hangs, see --attach). Two samples
+    are taken; a job that waits for less than five seconds is given the time to move. Exit code: 0 healthy, 3 a fault was found,
+    4 undetermined.
     """
     from pardbg.watchdog.commands.scanning import Request, keep_evidence, run_scan  # noqa: PLC0415 - `--help` does not wait for it
 

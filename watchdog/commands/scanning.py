@@ -7,6 +7,7 @@ from pardbg.collectors.jobs.find import find_world
 from pardbg.collectors.jobs.query import JobQuery
 from pardbg.watchdog.errors import AmbiguousJobError, InputError
 from pardbg.watchdog.positions.rules import CauseRule
+from pardbg.watchdog.scan.attaching import Policy
 from pardbg.watchdog.scan.ended import add_ended_ranks, name_newest, scan_ended
 from pardbg.watchdog.scan.sampling import Progress
 from pardbg.watchdog.scan.saving import make_folder, save_evidence
@@ -23,6 +24,7 @@ class Request:
     world_size: int | None = None
     via: str = "auto"
     attach: str = "auto"
+    is_kept: bool = False
     timeout_s: float = 60.0
     interval_s: float | None = None
     rules: tuple[CauseRule, ...] | None = None
@@ -41,7 +43,13 @@ def run_scan(request: Request, progress: Progress) -> Scanned:
     if request.folder is not None:
         make_folder(request.folder, "give another --save: evidence of two scans must not mix")
     query = JobQuery(job=request.job, pids=request.pids, world_size=request.world_size)
-    settings = Settings(timeout_s=request.timeout_s, interval_s=request.interval_s, rules=request.rules)
+    settings = Settings(
+        timeout_s=request.timeout_s,
+        interval_s=request.interval_s,
+        rules=request.rules,
+        policy=Policy(request.attach),
+        is_kept=request.is_kept,
+    )
     try:
         return scan(lambda: add_ended_ranks(find_world(query)), settings, progress)
     except AmbiguousJobError:

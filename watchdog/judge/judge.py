@@ -13,7 +13,7 @@ from pardbg.watchdog.correlators.wording import heartbeat_line, name_group, name
 from pardbg.watchdog.graph.axes import find_layout
 from pardbg.watchdog.graph.motion import is_astir
 from pardbg.watchdog.graph.standing import Stance
-from pardbg.watchdog.judge.patience import impatience
+from pardbg.watchdog.judge.patience import Haste, find_haste
 from pardbg.watchdog.judge.precedence import clear_of_blame, clear_victims, rank_findings
 from pardbg.watchdog.model.evidence import Absence, Stack
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName, Confidence, JobSource, Kind, Status
@@ -44,11 +44,9 @@ def judge(view: EvidenceView, circumstances: Circumstances) -> Report:
     """Decides. The same evidence gives the same report, in whatever order it was read."""
     situation = Situation.of(view, circumstances.rules)
     motion = situation.motion
-    is_quiet = bool(motion or circumstances.is_void)
-    found = () if is_quiet else tuple(finding for correlate in CORRELATORS for finding in correlate(situation))
-    findings, set_aside = rank_findings(_cap(view, finding) for finding in found)
-    early = impatience(situation, findings[0]) if findings else ""
-    if early:
+    findings, set_aside = ((), ()) if circumstances.is_void else _find(situation)
+    haste = find_haste(situation, findings[0]) if findings else None
+    if haste:
         findings, set_aside = (), ()
     blamed = frozenset(subject.rank for finding in findings for subject in finding.culprits if subject.rank is not None)
     findings = tuple(clear_victims(_with_stacks(situation, finding), blamed) for finding in findings)
@@ -57,7 +55,7 @@ def judge(view: EvidenceView, circumstances: Circumstances) -> Report:
     if verdict is not None:
         set_aside += find_consequences(situation, verdict, blamed)
     unknowns = (*_unknowns(view), *_unsaid(situation, verdict))
-    status, note = (Status.UNDETERMINED, early) if early else _status(situation, verdict, motion)
+    status, note = (Status.UNDETERMINED, haste.why) if haste else _status(situation, verdict, motion)
     if circumstances.is_void:
         status, note = Status.UNDETERMINED, circumstances.is_void
     return Report(
@@ -82,6 +80,20 @@ def judge(view: EvidenceView, circumstances: Circumstances) -> Report:
         took_s=circumstances.took_s,
         notes=(*circumstances.notes, *((note,) if note else ())),
     )
+
+
+def haste_of(situation: Situation) -> Haste | None:
+    """Whether there is a verdict that comes too early."""
+    findings, _ = _find(situation)
+    return find_haste(situation, findings[0]) if findings else None
+
+
+def _find(situation: Situation) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    """The findings, the verdict first, and those that are consequences of another; none where the job moves."""
+    if situation.motion:
+        return (), ()
+    found = (finding for correlate in CORRELATORS for finding in correlate(situation))
+    return rank_findings(_cap(situation.view, finding) for finding in found)
 
 
 def _with_stacks(situation: Situation, finding: Finding) -> Finding:

@@ -1,10 +1,12 @@
 """Is a wait old enough to be called a hang? Ranks wait for each other all the time; a young wait is nothing yet."""
 
 from itertools import pairwise
+from math import ceil
 
 from pardbg.watchdog.correlators.fates import Fate, fate_of
 from pardbg.watchdog.correlators.situation import NS_PER_S, Situation
 from pardbg.watchdog.graph.motion import oldest_wait_s
+from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.names import Cause, Kind
 from pardbg.watchdog.model.recording import Recording
 from pardbg.watchdog.model.report import Finding
@@ -15,24 +17,33 @@ GAPS = 3  # times the longest pause the job has made before
 CERTAIN = frozenset({Kind.DEAD_RANK, Kind.SLOW_PHASE})
 
 
-def impatience(situation: Situation, verdict: Finding) -> str:
-    """Why the verdict comes too early, with when to ask again; empty if it does not, or if nobody can tell how old the wait is.
+class Haste(Noun, frozen=True, kw_only=True):
+    """That a verdict comes too early: why, and in how many seconds it will not; None where asking again is of no use."""
+
+    why: str
+    missing_s: float | None = None
+
+
+def find_haste(situation: Situation, verdict: Finding) -> Haste | None:
+    """Why the verdict comes too early; None if it does not, or if nobody can tell how old the wait is.
 
     Evidence from files has no say here: that a wait was young when a file was written means nothing later.
     """
     if verdict.kind in CERTAIN or _is_held(situation, verdict):
-        return ""
+        return None
     if situation.is_over:
-        return _ended_early(situation)
+        why = _ended_early(situation)
+        return Haste(why=why) if why else None
     waited_s = _waited_s(situation, verdict)
     if waited_s is None:
-        return ""
+        return None
     pause_s = longest_pause_s(situation)
     enough_s = START_WAIT_S if verdict.kind is Kind.INIT_STUCK else patience_s(pause_s)
-    if waited_s >= enough_s:
-        return ""
+    missing_s = enough_s - waited_s
+    if missing_s <= 0:
+        return None
     known = f"this job's longest pause is {pause_s:.0f} s; " if pause_s else ""
-    return f"still for {waited_s:.1f} s; {known}ask again in {enough_s - waited_s:.0f} s"
+    return Haste(why=f"still for {waited_s:.1f} s; {known}ask again in {ceil(missing_s)} s", missing_s=missing_s)
 
 
 def _ended_early(situation: Situation) -> str:

@@ -1,8 +1,8 @@
 """One sample of a world: processes, probes, stacks with their source lines, and flight recorders where they are reachable."""
 
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
 
 from pardbg.collectors.live.host import look_at_processes
 from pardbg.collectors.live.moment import now_rfc3339
@@ -45,6 +45,15 @@ class Sample:
             and isinstance(item.observation, Absence)
             and item.observation.reason is AbsenceReason.GONE
         )
+
+    def without_recorders(self, ranks: Collection[int | None]) -> "Sample":
+        """The same without what it says of the recorders of these ranks: they have been reached in another way since."""
+        kept = (item for item in self.evidence if item.source is not CollectorName.FLIGHT_RECORDER or item.rank not in ranks)
+        return replace(self, evidence=tuple(kept))
+
+    def with_more(self, more: Iterable[Evidence]) -> "Sample":
+        """The same with more evidence."""
+        return replace(self, evidence=(*self.evidence, *more))
 
 
 def take_sample(world: World, number: int, mute: Iterable[Mute] = ()) -> Sample:

@@ -2,7 +2,8 @@
 
 What it does to the job: it reads `/proc`, the memory of its processes, its log and source files and what its probes keep, and
 asks recorders that are reachable. Nobody is stopped, except at most two ranks for some ten milliseconds where Python's own
-stacks do not explain (`native_stacks.py`). Only ranks whose memory may not be read are asked for their stacks, if they have a
+stacks do not explain (`native_stacks.py`), and the ranks of a job that hangs for about 1 ms each, to write their recorder down
+(`attaching.py`). Only ranks whose memory may not be read are asked for their stacks, if they have a
 worker server or a probe (`asked_stacks.py`). Cost: about 50 ms of one processor a rank and sample.
 """
 
@@ -20,14 +21,15 @@ from pardbg.collectors.live.sources import annotate_stacks
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.errors import InputError
 from pardbg.watchdog.graph.motion import is_astir
-from pardbg.watchdog.judge.judge import Circumstances, judge
+from pardbg.watchdog.judge.judge import Circumstances, haste_of, judge
 from pardbg.watchdog.model.evidence import Absence, Evidence
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName
 from pardbg.watchdog.model.report import Report
 from pardbg.watchdog.positions.rules import CauseRule
+from pardbg.watchdog.scan.attaching import Policy, ranks_to_attach_to, read_by_attaching
 from pardbg.watchdog.scan.curiosity import ranks_that_need_native
 from pardbg.watchdog.scan.description import absent_elsewhere, describe_world
-from pardbg.watchdog.scan.interval import LONGEST_S, choose_interval
+from pardbg.watchdog.scan.interval import LONGEST_S, MARGIN_S, choose_interval
 from pardbg.watchdog.scan.sampling import Progress, Sample, take_sample
 from pardbg.watchdog.store.view import EvidenceView
 
@@ -38,11 +40,16 @@ Finder = Callable[[], ChosenJob]
 
 @dataclass(frozen=True)
 class Settings:
-    """How to scan. ``interval_s`` None: adapted to the job. ``rules``: the table of causes, None for the shipped one."""
+    """How to scan. ``interval_s`` None: adapted to the job. ``rules``: the table of causes, None for the shipped one.
+
+    ``policy`` says whether to attach to ranks, ``is_kept`` whether torch's worker server stays in them afterwards.
+    """
 
     timeout_s: float = 60.0
     interval_s: float | None = None
     rules: tuple[CauseRule, ...] | None = None
+    policy: Policy = Policy.AUTO
+    is_kept: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,6 +113,7 @@ def scan(find: Finder, settings: Settings, progress: Progress) -> Scanned:
         if so_far.has_changed:
             progress("its processes have changed: looking again")
             _look_again(find, so_far, settings, until_s, progress)
+        _attach(so_far, settings, until_s, progress)
         _explain(so_far, settings, until_s, progress)
     except KeyboardInterrupt:
         so_far.is_interrupted = True
@@ -126,18 +134,33 @@ def _sample_twice(so_far: _SoFar, settings: Settings, until_s: float, progress: 
     time.sleep(max(wait_s, 0.0))
     so_far.take(1)
     if settings.interval_s is None:
-        _wait_for_a_sign(so_far, settings, min(until_s, so_far.samples[0].taken_at_s + LONGEST_S), progress)
+        _look_on(so_far, settings, min(until_s, so_far.samples[0].taken_at_s + LONGEST_S), progress)
 
 
-def _wait_for_a_sign(so_far: _SoFar, settings: Settings, until_s: float, progress: Progress) -> None:
-    """Takes the second sample anew while nobody waits, has ended or does anything: healthy jobs may pause for a whole step."""
-    while time.monotonic() < until_s:
-        view = EvidenceView.of(so_far.evidence)
-        if so_far.has_changed or so_far.job.world.ended or is_astir(view) or Situation.of(view, settings.rules).waiting_ranks:
+def _look_on(so_far: _SoFar, settings: Settings, until_s: float, progress: Progress) -> None:
+    """Takes the second sample anew while the answer would be "too early", and there is time."""
+    while not so_far.has_changed:
+        wait_s, why = _too_early(so_far, settings)
+        if not why or time.monotonic() + wait_s > until_s:
             return
-        progress("no rank waits, and none has done anything yet: looking on")
-        time.sleep(SIGN_S)
+        progress(f"{why}: looking on")
+        time.sleep(wait_s)
         so_far.take(1)
+
+
+def _too_early(so_far: _SoFar, settings: Settings) -> tuple[float, str]:
+    """In how many seconds to look again, and why; the reason is empty if all there is to see has been seen.
+
+    A wait may be younger than it seemed in the first sample; and healthy jobs may pause for a whole step.
+    """
+    view = EvidenceView.of(so_far.evidence)
+    situation = Situation.of(view, settings.rules)
+    if situation.waiting_ranks or so_far.job.world.ended or is_astir(view):
+        haste = haste_of(situation)
+        if haste is None or haste.missing_s is None:
+            return 0.0, ""
+        return haste.missing_s + MARGIN_S, "the ranks have not waited for long enough to say that they hang"
+    return SIGN_S, "no rank waits, and none has done anything yet"
 
 
 def _look_again(find: Finder, so_far: _SoFar, settings: Settings, until_s: float, progress: Progress) -> None:
@@ -151,6 +174,22 @@ def _look_again(find: Finder, so_far: _SoFar, settings: Settings, until_s: float
     _sample_twice(so_far, settings, until_s, progress)
     if so_far.has_changed:
         so_far.is_void = "restarting: its processes changed while they were looked at, twice"
+
+
+def _attach(so_far: _SoFar, settings: Settings, until_s: float, progress: Progress) -> None:
+    """Recorders that nothing else gives access to, in place of their absences."""
+    if so_far.is_void:
+        return
+    situation = Situation.of(EvidenceView.of(so_far.evidence), settings.rules)
+    world = so_far.job.world
+    wanted = ranks_to_attach_to(situation, world.ranks, settings.policy)
+    if wanted:
+        progress(f"attaching to {len(wanted)} ranks for their recorders")
+        number = len(so_far.samples) - 1
+        found, note = read_by_attaching(world, wanted, number, until_s, is_kept=settings.is_kept)
+        so_far.samples = [sample.without_recorders({rank.rank for rank in wanted}) for sample in so_far.samples]
+        so_far.samples[number] = so_far.samples[number].with_more(found)
+        so_far.notes += [note] if note else []
 
 
 def _explain(so_far: _SoFar, settings: Settings, until_s: float, progress: Progress) -> None:

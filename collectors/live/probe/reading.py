@@ -60,6 +60,8 @@ def _read_page(request: ProbeRequest, own: RankFile, problems: list[Refusal]) ->
     path = _file(request, PAGE_FILE)
     try:
         return replace(parse_page(_copies(path, request.uid), request.pid), oom_kills=own.oom_kills)
+    except FileNotFoundError:
+        return None  # it is no probe that writes there, but a rank that was attached to
     except (RefusedError, ParseError, OSError) as error:
         problems.append(_explain(error, path))
     return None

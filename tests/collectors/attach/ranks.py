@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from pardbg.collectors.attach.lines import attach_lines, detach_lines
+from pardbg.collectors.attach.lines import detach_lines, serve_lines
 from pardbg.collectors.attach.shooting import Outcome, shoot
 from pardbg.collectors.live.recorders.http_exchange import NoAnswerError, exchange
 from pardbg.collectors.live.recorders.listening import UnixAddress
@@ -50,7 +50,7 @@ def attach_and_detach(pid: int, folder: Path) -> tuple[Outcome, Outcome]:
     """Both, with an answer in between; what was left by one that was killed is used and taken away."""
     if not answers(pid, folder, 0.0):
         (folder / "server.sock").unlink(missing_ok=True)
-    attached = shoot(pid, attach_lines(str(folder)))
+    attached = shoot(pid, serve_lines(str(folder)))
     if not answers(pid, folder):
         return attached, Outcome(why="it never answered")
     detached = shoot(pid, detach_lines())
