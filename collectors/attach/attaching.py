@@ -7,6 +7,7 @@ comes free. The child that does it is never killed by us, and may be killed by a
 ``PARDBG_ATTACH=never`` in a rank's environment forbids it.
 """
 
+import os
 import select
 import subprocess
 import time
@@ -17,7 +18,7 @@ import msgspec
 
 from pardbg.collectors.attach.request import Answer, KeepRequest, Request, Target
 from pardbg.collectors.own_child import child_command
-from pardbg.collectors.probe.places import memory_root, rank_folder
+from pardbg.collectors.probe.places import ROOT_VARIABLE, memory_root, rank_folder
 from pardbg.watchdog.model.evidence import Absence
 from pardbg.watchdog.model.names import AbsenceReason
 from pardbg.watchdog.model.world import RankProcess
@@ -99,7 +100,9 @@ def attached(ranks: Sequence[RankProcess], until_s: float) -> Iterator[Attached]
         attached = Attached(child, refused)
         request = Request(targets=tuple(targets), until_s=until_s - _ANSWER_S)
         attached.answers = {answer.rank: answer for answer in attached.ask(request, len(targets), until_s)}
-        late = Answer(rank=0, reason=AbsenceReason.TIMED_OUT, detail="not attached to: the time was up")
+        is_lost = child.poll() is not None
+        detail = "not attached to: the process that does it has ended" if is_lost else "it was not attached to in time"
+        late = Answer(rank=0, reason=AbsenceReason.UNREADABLE if is_lost else AbsenceReason.TIMED_OUT, detail=detail)
         for target in targets:
             answer = attached.answers.get(target.rank, late)
             if not answer.is_done:
@@ -109,8 +112,11 @@ def attached(ranks: Sequence[RankProcess], until_s: float) -> Iterator[Attached]
 
 def why_forbidden(rank: RankProcess) -> Absence | None:
     """Why a rank is not attached to whatever its process is like; None if nobody forbids it."""
-    if rank.recorder.get(VARIABLE) == NEVER:
+    if rank.recorder.get(VARIABLE, "").strip().lower() == NEVER:
         return Absence(reason=AbsenceReason.SWITCHED_OFF, detail=f"not attached to: {VARIABLE}={NEVER} in its environment")
+    if not os.path.isabs(memory_root(rank.uid, rank.recorder)):  # noqa: PTH117
+        detail = f"not attached to: {ROOT_VARIABLE} in its environment is no absolute path"
+        return Absence(reason=AbsenceReason.UNSUPPORTED, detail=detail)
     if not rank.is_at_home:
         detail = "not attached to: it lives in another mount namespace; run pardbg in its container"
         return Absence(reason=AbsenceReason.UNREACHABLE, detail=detail)

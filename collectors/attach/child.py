@@ -5,6 +5,7 @@ to keep them. So nothing stays if pardbg is killed. It may be killed itself at a
 folder in memory, and in a rank that uses NCCL a server that the next scan finds and uses.
 """
 
+import os
 import sys
 import time
 from contextlib import suppress
@@ -13,8 +14,9 @@ from pathlib import Path
 import msgspec
 
 from pardbg.collectors.attach.lines import attach_lines, detach_lines, serve_lines
-from pardbg.collectors.attach.own_folder import PreparedError, make_folder, remove_folder
+from pardbg.collectors.attach.own_folder import FolderError, make_folder, remove_dump, remove_folder
 from pardbg.collectors.attach.request import Answer, KeepRequest, Request, Target
+from pardbg.collectors.attach.server_threads import has_server_thread
 from pardbg.collectors.attach.shooting import Outcome, shoot
 from pardbg.collectors.live.identity import is_same_process, read_living
 from pardbg.collectors.live.recorders.http_exchange import NoAnswerError, exchange
@@ -25,6 +27,7 @@ from pardbg.watchdog.model.process import STOPPED_STATES
 
 CANARY_S = 0.1
 _ANSWER_S = 2.0
+_END_S, _END_PAUSE_S = 1.0, 0.1
 _POLL_S = 0.005
 
 
@@ -32,15 +35,18 @@ def main() -> None:
     """Attaches, then keeps or leaves."""
     request = msgspec.json.decode(sys.stdin.buffer.readline(), type=Request)
     attached: list[tuple[Target, Answer]] = []
+    is_kept = False
     try:
         _attach_all(request, attached)
         if line := sys.stdin.buffer.readline():
-            _keep(msgspec.json.decode(line, type=KeepRequest), attached)
-            return
-    except BrokenPipeError:
+            asked = msgspec.json.decode(line, type=KeepRequest)
+            is_kept = True
+            _keep(asked, attached)
+    except (BrokenPipeError, msgspec.DecodeError):  # pardbg has ended, perhaps in the middle of a line
         pass
-    for target, answer in attached:
-        _leave(target, answer)
+    finally:
+        for target, answer in () if is_kept else attached:
+            _leave(target, answer)
 
 
 def _attach_all(request: Request, attached: list[tuple[Target, Answer]]) -> None:
@@ -60,10 +66,13 @@ def _attach_all(request: Request, attached: list[tuple[Target, Answer]]) -> None
 def _attach(target: Target) -> Answer:
     if not is_same_process(target.pid, target.started_ticks):
         return Answer(rank=target.rank, reason=AbsenceReason.GONE, detail="its process has ended")
+    if os.geteuid() not in {0, target.uid}:
+        detail = f"not attached to: its process belongs to user {target.uid}: run pardbg as root"
+        return Answer(rank=target.rank, reason=AbsenceReason.DENIED, detail=detail)
     try:
-        make_folder(target)
-    except PreparedError:
-        return Answer(rank=target.rank, detail="not attached to: it has a probe, which has not let anybody at its recorder")
+        make_folder(target)  # what it returns is open for as long as we live
+    except FolderError as error:
+        return Answer(rank=target.rank, reason=AbsenceReason.SKIPPED, detail=f"not attached to: {error}")
     except OSError as error:
         detail = f"not attached to: no folder for it to write to, {target.folder}: {error.strerror or error}"
         return Answer(rank=target.rank, reason=AbsenceReason.DENIED, detail=detail)
@@ -101,18 +110,34 @@ def _keep(request: KeepRequest, attached: list[tuple[Target, Answer]]) -> None:
         is_late = time.monotonic() > request.until_s
         if answer.is_done and not answer.is_serving and not is_late and is_same_process(target.pid, target.started_ticks):
             answer = _answer(target, shoot(target.pid, serve_lines(target.folder)))  # noqa: PLW2901
-        if not answer.is_serving:
+        if answer.is_serving:
+            with suppress(OSError):
+                remove_dump(target)
+        else:
             _leave(target, answer)
         with suppress(BrokenPipeError):
             _write(answer)
 
 
 def _leave(target: Target, answer: Answer) -> None:
-    """A server that cannot be ended keeps its folder, so that the next scan finds it."""
-    has_server = answer.is_serving and is_same_process(target.pid, target.started_ticks)
-    if not has_server or shoot(target.pid, detach_lines()).is_done:
+    """A server that does not end keeps its folder, so that the next scan finds it: it has not come up, or is at work."""
+    has_server = Path(target.folder, SERVER_SOCKET).is_socket() and is_same_process(target.pid, target.started_ticks)
+    if not has_server or (answer.is_serving and _is_server_ended(target)):
         with suppress(OSError):
             remove_folder(target)
+
+
+def _is_server_ended(target: Target) -> bool:
+    until_s = time.monotonic() + _END_S
+    while True:
+        if not shoot(target.pid, detach_lines()).is_done:
+            return False
+        with suppress(OSError):
+            if not has_server_thread(target.pid):
+                return True
+        if time.monotonic() > until_s:
+            return False
+        time.sleep(_END_PAUSE_S)
 
 
 def _trouble_of(canary: Target) -> str:

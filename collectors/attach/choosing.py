@@ -6,14 +6,18 @@ Cost to the process: none, its memory is read: the stack of the threads in quest
 import time
 from pathlib import Path
 
+from pardbg.collectors.attach.address_space import find_mapping
 from pardbg.collectors.attach.chain import MARK
+from pardbg.collectors.attach.frozen import is_frozen
 from pardbg.collectors.attach.loader_lock import is_held, linker_data
 from pardbg.collectors.attach.looking import ProcessLook, look_at_process
+from pardbg.collectors.attach.memory_sharing import shares_memory
 from pardbg.collectors.attach.parking import READS, ThreadLook, merit, waits_for_interpreter, why_not, why_not_file
 from pardbg.collectors.attach.preparing import Prepared
 from pardbg.collectors.attach.python_library import is_running
 from pardbg.collectors.attach.stack_bounds import holds_any
 from pardbg.collectors.attach.symbols import Read
+from pardbg.collectors.attach.thread_kind import takes_lock
 from pardbg.collectors.attach.tracer import ShotError
 
 _BETWEEN_LOOKS_S = 0.02
@@ -34,6 +38,10 @@ def choose(pid: int, prepared: Prepared, read: Read, proc: Path = Path("/proc"))
     after = look_at_process(pid, proc)
     if reason := _why_not_process(after, prepared, read):
         raise ShotError(reason)
+    if shares_memory(pid, proc):
+        raise ShotError("another process shares its memory")
+    if is_frozen(pid, proc):
+        raise ShotError("it is frozen")
     reasons: dict[str, None] = {}
     good: list[ThreadLook] = []
     for look in sorted(after.threads.values(), key=lambda look: look.tid):
@@ -71,7 +79,12 @@ def _why_not_thread(pid: int, before: ThreadLook | None, look: ThreadLook, prepa
 def _why_not_stack(look: ThreadLook, prepared: Prepared, read: Read) -> str:
     """A signal's frame, or a shot's, on its stack: what was interrupted may hold anything."""
     stack = read(look.stack, _STACK_BYTES)
-    return "it handles a signal" if holds_any(stack, prepared.c_library.restorers) else ""
+    if holds_any(stack, prepared.c_library.restorers):
+        return "it handles a signal"
+    code, python = find_mapping(prepared.around.mappings, prepared.python.run), prepared.python
+    if code is None or not takes_lock(stack, look.stack, code, python.evaluation, prepared.loops):
+        return "it is none that takes the interpreter lock by itself"
+    return ""
 
 
 def _why_not_read(pid: int, look: ThreadLook, proc: Path) -> str:

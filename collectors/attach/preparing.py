@@ -10,21 +10,27 @@ from pardbg.collectors.attach.c_library import CLibrary, find_c_library
 from pardbg.collectors.attach.chain import SPARE_BYTES, Functions
 from pardbg.collectors.attach.parking import Surroundings
 from pardbg.collectors.attach.python_library import PythonLibrary, find_library
-from pardbg.collectors.attach.symbols import Read, find_symbols
+from pardbg.collectors.attach.symbols import Read, Symbol, find_symbols
+from pardbg.collectors.attach.thread_kind import TORCH_LOOPS
 from pardbg.watchdog.model.base import Noun
 
 _LEVEL = "FLAGS_caffe2_log_level"
 _LEVELS_LIBRARY = "/libc10.so"
+_LOOPS_LIBRARY = "/libtorch_cpu.so"
 
 
 class Prepared(Noun, frozen=True, kw_only=True):
-    """A process that can be shot at. ``log_level`` is where torch's C++ code keeps how much it says; 0 if that is not known."""
+    """A process that can be shot at.
+
+    ``log_level`` is where torch's C++ code keeps how much it says, 0 if that is not known. ``loops``: see `thread_kind`.
+    """
 
     functions: Functions
     around: Surroundings
     python: PythonLibrary
     c_library: CLibrary
     log_level: int
+    loops: tuple[Symbol, ...] = ()
 
 
 def prepare(pid: int, read: Read, proc: Path = Path("/proc")) -> Prepared:
@@ -56,10 +62,19 @@ def prepare(pid: int, read: Read, proc: Path = Path("/proc")) -> Prepared:
         python=python,
         c_library=c_library,
         log_level=_find_log_level(mappings, read),
+        loops=_find_loops(mappings, read),
     )
 
 
 def _find_log_level(mappings: tuple[Mapping, ...], read: Read) -> int:
-    library = next((one for one in mappings if one.offset == 0 and one.path.endswith(_LEVELS_LIBRARY)), None)
-    found = find_symbols(read, library.start, (_LEVEL,)).get(_LEVEL) if library else None
+    found = _find_in(_LEVELS_LIBRARY, (_LEVEL,), mappings, read).get(_LEVEL)
     return found.start if found and found.size == 4 else 0
+
+
+def _find_loops(mappings: tuple[Mapping, ...], read: Read) -> tuple[Symbol, ...]:
+    return tuple(_find_in(_LOOPS_LIBRARY, TORCH_LOOPS, mappings, read).values())
+
+
+def _find_in(name: str, symbols: tuple[str, ...], mappings: tuple[Mapping, ...], read: Read) -> dict[str, Symbol]:
+    library = next((one for one in mappings if one.offset == 0 and one.path.endswith(name)), None)
+    return find_symbols(read, library.start, symbols) if library else {}

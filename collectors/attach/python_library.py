@@ -4,11 +4,12 @@ import re
 import struct
 
 from pardbg.collectors.attach.address_space import Mapping
-from pardbg.collectors.attach.symbols import Read, find_symbols
+from pardbg.collectors.attach.symbols import Read, Symbol, find_symbols
+from pardbg.collectors.attach.thread_kind import EVALUATION
 from pardbg.watchdog.model.base import Noun
 
 _CANDIDATE = re.compile(r"/(?:libpython3\.(\d+)([a-z]*)\.so[\d.]*|python3(?:\.(\d+)([a-z]*))?)(?: \(deleted\))?$")
-_NEEDED = ("PyGILState_Ensure", "PyRun_SimpleStringFlags", "PyGILState_Release", "_PyRuntime")
+_NEEDED = ("PyGILState_Ensure", "PyRun_SimpleStringFlags", "PyGILState_Release", "_PyRuntime", EVALUATION)
 _STATE_AT = {10: (0x0C, 0x10), 11: (0x10, 0x18), 12: (0x10, 0x18), 13: (0x258, 0x260)}
 """By minor version, in `_PyRuntime`: is it initialized (int), and the thread that finalizes it (pointer)."""
 
@@ -18,12 +19,16 @@ class UnsupportedError(Exception):
 
 
 class PythonLibrary(Noun, frozen=True, kw_only=True):
-    """Addresses in the target. ``runtime`` is where the interpreter's state lies, the GIL in it: first address and size."""
+    """Addresses in the target.
+
+    ``runtime`` is where the interpreter's state lies, the GIL in it: first address and size; ``evaluation`` runs Python code.
+    """
 
     ensure: int
     run: int
     release: int
     runtime: tuple[int, int]
+    evaluation: Symbol
     minor: int
 
 
@@ -47,6 +52,7 @@ def find_library(mappings: tuple[Mapping, ...], read: Read) -> PythonLibrary:
                 run=symbols["PyRun_SimpleStringFlags"].start,
                 release=symbols["PyGILState_Release"].start,
                 runtime=(runtime.start, runtime.size),
+                evaluation=symbols[EVALUATION],
                 minor=_minor(mapping.path),
             )
     raise UnsupportedError("it is no CPython, or one that hides its functions")

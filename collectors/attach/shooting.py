@@ -4,18 +4,13 @@ Cost: that of `shot.py`, once. Deadline: a shot not done within `DONE_S` is left
 as the interpreter lock comes free. It is never repeated.
 """
 
-import platform
 import time
 from pathlib import Path
 
-from pardbg.collectors.attach.choosing import choose
-from pardbg.collectors.attach.eligibility import why_not_process
+from pardbg.collectors.attach.assessing import Refused, assess, explain
 from pardbg.collectors.attach.lines import LOG_LEVEL_HERE
 from pardbg.collectors.attach.looking import look_at_call
-from pardbg.collectors.attach.memory import opened
 from pardbg.collectors.attach.parking import ThreadLook
-from pardbg.collectors.attach.preparing import prepare
-from pardbg.collectors.attach.python_library import UnsupportedError
 from pardbg.collectors.attach.shot import Aim, Shot, fire
 from pardbg.collectors.attach.tracer import ShotError
 from pardbg.collectors.live.scheduler_clock import SchedulerClock
@@ -40,23 +35,17 @@ class Outcome(Noun, frozen=True, kw_only=True):
 
 def shoot(pid: int, code: str, *, proc: Path = Path("/proc")) -> Outcome:
     """Makes one parked thread of a process run Python source; every refusal is an outcome."""
+    chosen = assess(pid, proc)
+    if isinstance(chosen, Refused):
+        return Outcome(why=chosen.why, reason=chosen.reason)
+    prepared, look = chosen.prepared, chosen.look
     try:
-        if reason := why_not_process((proc / str(pid) / "status").read_text(errors="replace"), platform.machine()):
-            return Outcome(why=reason)
-        with opened(pid, proc) as memory:
-            prepared = prepare(pid, memory.read, proc)
-            look = choose(pid, prepared, memory.read, proc)[0]
         aim = Aim(pid=pid, look=look, waited_ns=_waited_ns(pid, look.tid, proc), errno_offset=prepared.c_library.errno_offset)
         shot = fire(aim, prepared.functions, code.replace(LOG_LEVEL_HERE, str(prepared.log_level)))
-        return Outcome(shot=shot, is_done=_is_back(pid, look, proc))
-    except (UnsupportedError, ParseError) as error:
-        return Outcome(why=str(error))
-    except ShotError as error:
-        return Outcome(why=str(error), reason=AbsenceReason.SKIPPED)
-    except (FileNotFoundError, ProcessLookupError):
-        return Outcome(why="it has ended", reason=AbsenceReason.GONE)
-    except OSError as error:
-        return Outcome(why=f"the kernel refuses: {error.strerror}", reason=AbsenceReason.DENIED)
+    except (ShotError, OSError) as error:
+        refused = explain(error)
+        return Outcome(why=refused.why, reason=refused.reason)
+    return Outcome(shot=shot, is_done=_is_back(pid, look, proc))
 
 
 def _waited_ns(pid: int, tid: int, proc: Path) -> int:
@@ -64,7 +53,7 @@ def _waited_ns(pid: int, tid: int, proc: Path) -> int:
     task = proc / str(pid) / "task" / str(tid)
     try:
         ran_ms, processor = (
-            last_ran_ms((task / "sched").read_text()),
+            last_ran_ms((task / "sched").read_text(errors="replace")),
             last_processor((task / "stat").read_text(errors="replace")),
         )
     except (OSError, ParseError):

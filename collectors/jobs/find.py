@@ -2,9 +2,14 @@
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from pardbg.collectors.jobs.census import PROC, take_census
+from pardbg.collectors.jobs.process import JobProcess
 from pardbg.collectors.jobs.query import ChosenJob, JobQuery
 from pardbg.collectors.jobs.selection import select_world
+
+_NODE = "SLURMD_NODENAME"
 
 
 def find_world(query: JobQuery, *, proc: Path = PROC) -> ChosenJob:
@@ -14,4 +19,11 @@ def find_world(query: JobQuery, *, proc: Path = PROC) -> ChosenJob:
         AmbiguousJobError: if the query means several worlds; its ``choices`` are the commands that mean one.
         InputError: if it means none.
     """
-    return select_world(take_census(proc), query)
+    census = take_census(proc, host=query.node or None)
+    if query.node:
+        census = replace(census, processes=tuple(one for one in census.processes if _may_be_on(query.node, one)))
+    return select_world(census, query)
+
+
+def _may_be_on(node: str, process: JobProcess) -> bool:
+    return process.look is None or process.look.environment.get(_NODE, node) == node

@@ -6,11 +6,16 @@ from pardbg.watchdog.model.world import World
 
 
 class JobQuery(Noun, frozen=True, kw_only=True):
-    """``--job``, ``--pid`` (several) and ``--world``. Without a job and pids it means the only world of this machine."""
+    """``--job``, ``--pid`` (several) and ``--world``. Without a job and pids it means the only world of this machine.
+
+    ``node``: the name of this machine among the nodes of the job, empty for its own; processes that Slurm has started for
+    another node are another's, though they run here (several nodes on one machine).
+    """
 
     job: str | None = None
     pids: tuple[int, ...] = ()
     world_size: int | None = None
+    node: str = ""
 
 
 class ChosenJob(Noun, frozen=True, kw_only=True):

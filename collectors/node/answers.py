@@ -33,7 +33,13 @@ class RanksRequest(Noun, frozen=True, kw_only=True, tag="ranks"):
     ranks: tuple[RankTarget, ...]
 
 
-Request = TrialRequest | RanksRequest
+class SoftwareRequest(Noun, frozen=True, kw_only=True, tag="software"):
+    """Say which versions ranks run."""
+
+    ranks: tuple[RankTarget, ...]
+
+
+Request = TrialRequest | RanksRequest | SoftwareRequest
 
 
 class MemoryTrial(Noun, frozen=True, kw_only=True):
@@ -128,13 +134,27 @@ class Trial(Noun, frozen=True, kw_only=True, tag="trial"):
 
 
 class RankLook(Noun, frozen=True, kw_only=True, tag="rank"):
-    """What a rank runs: Python 3's minor number and torch's version, from what it has mapped. None: cannot be told."""
+    """What a rank runs: Python 3's minor number and torch's version, from what it has mapped. None: cannot be told.
+
+    ``why_no_attach`` is why a scan could not attach to it now; empty if it could.
+    """
 
     pid: int
     python: int | None = None
     torch: tuple[int, int] | None = None
     is_denied: bool = False
+    why_no_attach: str | None = None
 
 
-Answer = Trial | RankLook
+class RankSoftware(Noun, frozen=True, kw_only=True, tag="software"):
+    """Versions that a rank has mapped, the driver that is loaded; None: cannot be told."""
+
+    pid: int
+    torch: str | None = None
+    nccl: str | None = None
+    driver: str | None = None
+    python: str | None = None
+
+
+Answer = Trial | RankLook | RankSoftware
 """A trial comes again and again, each time with one thing more."""

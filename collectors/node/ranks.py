@@ -1,4 +1,7 @@
-"""Which Python and which torch ranks run, from what they have mapped. Runs in the trying child: a stuck rank may keep it."""
+"""Which Python and torch ranks run, from what they have mapped, and whether a scan could attach to them.
+
+Runs in the trying child: a stuck rank may keep it. Ranks are read, not touched.
+"""
 
 import queue
 import re
@@ -6,6 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 
+from pardbg.collectors.attach.assessing import Refused, assess
 from pardbg.collectors.live.identity import is_same_process
 from pardbg.collectors.live.process_folder import ProcessFolder
 from pardbg.collectors.live.recorders.switched_off import read_version
@@ -43,7 +47,15 @@ def _look(target: RankTarget) -> RankLook:
             python=find_python(program or "", memory_map or ""),
             torch=read_version(memory_map) if target.is_at_home and memory_map else None,
             is_denied=folder.is_denied,
+            why_no_attach=_why_no_attach(target),
         )
+
+
+def _why_no_attach(target: RankTarget) -> str:
+    if not target.is_at_home:
+        return "it lives in another mount namespace: run pardbg in its container"
+    found = assess(target.pid)
+    return found.why if isinstance(found, Refused) else ""
 
 
 def find_python(program: str, memory_map: str) -> int | None:

@@ -5,12 +5,13 @@ from typing import Any, NamedTuple
 
 from pardbg.collectors.parsing import flight_recorder
 from pardbg.watchdog.correlators import comm_stuck, cycles, dead_rank, device_stuck
-from pardbg.watchdog.graph import divergence, matching, progress, standing
+from pardbg.watchdog.graph import divergence, progress, standing
 from pardbg.watchdog.graph.divergence import Sides
 from pardbg.watchdog.graph.meetings import Room
 from pardbg.watchdog.graph.progress import Arrival, Progress
 from pardbg.watchdog.graph.standing import Stance, Standing
 from pardbg.watchdog.judge import precedence
+from pardbg.watchdog.model import matching
 from pardbg.watchdog.model.names import Edit
 from pardbg.watchdog.sim.recipe import Recipe
 

@@ -70,14 +70,18 @@ def machine(
 
 
 def job(
-    *recorders: dict[str, str], torch: tuple[int, int] | None = (2, 13), python: int | None = 11, is_at_home: bool = True
+    *recorders: dict[str, str],
+    torch: tuple[int, int] | None = (2, 13),
+    python: int | None = 11,
+    is_at_home: bool = True,
+    why_no_attach: str | None = "",
 ) -> Processes:
     """One job, a rank for each environment."""
     ranks = tuple(
         RankProcess(rank=rank, pid=100 + rank, started_ticks=1, host="node1", recorder=recorder, is_at_home=is_at_home)
         for rank, recorder in enumerate(recorders)
     )
-    looks = tuple(RankLook(pid=rank.pid, python=python, torch=torch) for rank in ranks)
+    looks = tuple(RankLook(pid=rank.pid, python=python, torch=torch, why_no_attach=why_no_attach) for rank in ranks)
     return Processes(jobs=(JobHere(name="--job j", world=World(world_size=len(ranks), ranks=ranks), looks=looks),))
 
 

@@ -116,11 +116,23 @@ def test_a_recorder_that_is_on_may_still_be_out_of_reach() -> None:
     assert list(check_recorder_access(machine(processes=job({"TORCH_FR_BUFFER_SIZE": "0"})))) == []
 
 
+def test_attaching_says_what_it_could_do_for_each_job() -> None:
+    check = only(check_attach(machine(processes=job({}, {}))))
+    assert (check.state, check.seen) == (State.OK, "--job j: could reach the recorders of ranks 0-1")
+
+
 def test_attaching_that_is_forbidden_is_said_and_is_no_fault() -> None:
     check = only(check_attach(machine(processes=job({"PARDBG_ATTACH": "never"}, {}))))
     assert check.state is State.OK
-    assert "rank 0" in check.seen
-    assert list(check_attach(machine(processes=job({"PARDBG_ATTACH": "auto"})))) == []
+    assert check.seen == "--job j: could reach the recorders of rank 1; forbidden by rank 0"
+    assert only(check_attach(machine(processes=job({"PARDBG_ATTACH": "never"})))).state is State.OK
+
+
+def test_attaching_that_is_not_possible_now_says_why_and_is_no_fault() -> None:
+    check = only(check_attach(machine(processes=job({}, {}, why_no_attach="it is stopped"))))
+    assert (check.state, check.seen) == (State.UNKNOWN, "--job j: not now where it is stopped")
+    assert "pardbg run" in (check.remedy or "")
+    assert list(check_attach(machine(processes=job({}, why_no_attach=None)))) == []
 
 
 def test_nccl_timeout_is_no_variable_wherever_it_is_set() -> None:

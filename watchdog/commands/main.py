@@ -19,6 +19,7 @@ EXIT_INTERRUPTED = 130
 COMMANDS = {
     "analyze": "Say which rank of a job is to blame, from the files it left.",
     "bench": "Measure speed and memory, with torchfrtrace on the same files.",
+    "collect": "Answer a scan's questions on one node of a job; a scan starts it.",
     "demo": "Start a small real job with a planted fault and scan it while it hangs.",
     "doctor": "Say what on this machine would keep pardbg from seeing a job.",
     "run": "Start a job so that every later scan sees more of it.",

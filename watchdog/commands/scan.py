@@ -40,6 +40,8 @@ Examples:
   pardbg scan --job demo
   pardbg scan --local --html report.html
   pardbg scan --pid 4711 --json | jq .verdict.claim
+  pardbg scan --job 1234                           # from a login node: srun looks on every node of the Slurm job
+  pardbg scan --job exp7 --hosts n[01-08]          # the same over ssh
   pardbg scan --job 1234 --save /shared/hang-1234
 """
 )
@@ -57,7 +59,19 @@ Examples:
 @click.option("--local", "is_local", is_flag=True, help="The only job of this machine.")
 @click.option("--world", "world_size", type=click.IntRange(min=1), metavar="N", help="Only a job of N ranks.")
 @click.option(
-    "--via", type=click.Choice(["auto", "local"]), default="auto", show_default=True, help="How to reach the job's processes."
+    "--via",
+    type=click.Choice(["auto", "local", "srun", "ssh"]),
+    default="auto",
+    show_default=True,
+    help="How to reach the job's nodes: auto asks Slurm where the job runs, and srun to look there.",
+)
+@click.option("--hosts", metavar="LIST", help="The nodes, for --via ssh: n[01-64], or a,b,c. Of a Slurm job they are known.")
+@click.option(
+    "--remote-command",
+    envvar="PARDBG_REMOTE",
+    show_envvar=True,
+    metavar="CMD",
+    help="What starts pardbg on the nodes; if not given, the same Python and folder as here.",
 )
 @click.option(
     "--attach",

@@ -9,9 +9,13 @@ from pardbg.watchdog.errors import AmbiguousJobError, InputError
 from pardbg.watchdog.positions.rules import CauseRule
 from pardbg.watchdog.scan.attaching import Policy
 from pardbg.watchdog.scan.ended import add_ended_ranks, name_newest, scan_ended
-from pardbg.watchdog.scan.sampling import Progress
+from pardbg.watchdog.scan.local_site import LocalSite
+from pardbg.watchdog.scan.nodes.nodes_site import NodesSite
+from pardbg.watchdog.scan.nodes.reaching import Via, choose_route
 from pardbg.watchdog.scan.saving import make_folder, save_evidence
-from pardbg.watchdog.scan.scan import Scanned, Settings, scan
+from pardbg.watchdog.scan.scan import Progress, Scanned, Settings, scan
+from pardbg.watchdog.scan.slurm_ended import scan_slurm_ended
+from pardbg.watchdog.transport.conversation import Conversation
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,8 @@ class Request:
     interval_s: float | None = None
     rules: tuple[CauseRule, ...] | None = None
     folder: Path | None = None
+    hosts: str | None = None
+    remote_command: str | None = None
 
 
 def run_scan(request: Request, progress: Progress) -> Scanned:
@@ -50,12 +56,22 @@ def run_scan(request: Request, progress: Progress) -> Scanned:
         policy=Policy(request.attach),
         is_kept=request.is_kept,
     )
+    route = choose_route(Via(request.via), request.job, request.hosts, request.remote_command)
+    if route.slurm_job is not None and not route.slurm_job.state.holds_nodes:
+        return scan_slurm_ended(route.slurm_job, query, settings, progress)
+    if route.way is None:
+        return _scan_here(query, settings, progress)
+    with Conversation(route.way) as conversation:
+        return scan(NodesSite(conversation, query, route.unreached), settings, progress)
+
+
+def _scan_here(query: JobQuery, settings: Settings, progress: Progress) -> Scanned:
     try:
-        return scan(lambda: add_ended_ranks(find_world(query)), settings, progress)
+        return scan(LocalSite(lambda: add_ended_ranks(find_world(query))), settings, progress)
     except AmbiguousJobError:
         raise
     except InputError as error:
-        if request.is_local:
+        if query.job is None and not query.pids:
             raise name_newest(error) from error
         ended = scan_ended(query, settings, progress)
         if ended is None:

@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterable
 
 from pardbg.watchdog.correlators import (
     comm_stuck,
+    config_mismatch,
     cycles,
     dead_rank,
     desync,
     desync_by_stacks,
     device_stuck,
+    ended_by_scheduler,
     ended_from_outside,
     group_mismatch,
     missing_participant,
@@ -21,6 +23,7 @@ from pardbg.watchdog.model.report import Finding
 Correlator = Callable[[Situation], Iterable[Finding]]
 
 CORRELATORS: tuple[Correlator, ...] = (
+    ended_by_scheduler.correlate,
     dead_rank.correlate,
     unwound.correlate,
     device_stuck.correlate,
@@ -33,3 +36,6 @@ CORRELATORS: tuple[Correlator, ...] = (
     unexplained.correlate,
     ended_from_outside.correlate,
 )
+
+CORRELATORS_OF_ALL: tuple[Correlator, ...] = (config_mismatch.correlate,)
+"""Those whose findings hold for a job that moves as well."""

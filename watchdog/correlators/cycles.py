@@ -14,9 +14,9 @@ from pardbg.watchdog.correlators.wording import count_ranks, name_meeting, name_
 from pardbg.watchdog.graph.divergence import Sides
 from pardbg.watchdog.graph.habit import keeps_habit
 from pardbg.watchdog.graph.keys import MeetingKey
-from pardbg.watchdog.graph.matching import Token
 from pardbg.watchdog.graph.meetings import Meeting
 from pardbg.watchdog.graph.waits import Node
+from pardbg.watchdog.model.matching import Token
 from pardbg.watchdog.model.names import Confidence, Kind
 from pardbg.watchdog.model.report import Finding
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import count_ranks, name_group, name_ranks, since_moment, wait_verb
 from pardbg.watchdog.graph.divergence import DivergenceFound
-from pardbg.watchdog.graph.matching import Token
+from pardbg.watchdog.model.matching import Token
 from pardbg.watchdog.model.names import CollectorName, Confidence, Edit, Kind, Mismatch
 from pardbg.watchdog.model.report import CollectiveRef, Divergence, EvidenceLine, Finding, Side
 

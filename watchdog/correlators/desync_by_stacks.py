@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import count_ranks, name_group, name_ranks, since, stack_line, wait_verb
 from pardbg.watchdog.graph.divergence import Sides
-from pardbg.watchdog.graph.matching import Token
 from pardbg.watchdog.graph.meetings import Meeting
+from pardbg.watchdog.model.matching import Token
 from pardbg.watchdog.model.names import Confidence, Kind, Mismatch
 from pardbg.watchdog.model.operations import ROOTED_OPS
 from pardbg.watchdog.model.report import Finding

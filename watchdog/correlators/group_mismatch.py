@@ -6,7 +6,7 @@ from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import count_ranks, name_ranks, wait_verb
 from pardbg.watchdog.graph.divergence import Sides
 from pardbg.watchdog.graph.groups import Group
-from pardbg.watchdog.graph.matching import Token
+from pardbg.watchdog.model.matching import Token
 from pardbg.watchdog.model.names import CollectorName, Confidence, Kind
 from pardbg.watchdog.model.ranks import fold_ranks
 from pardbg.watchdog.model.report import EvidenceLine, Finding

@@ -56,13 +56,18 @@ class Situation:
 
     @cached_property
     def divergences(self) -> tuple[DivergenceFound, ...]:
-        """The earliest divergence of every group in which somebody waits - or which cannot have survived one (gloo)."""
+        """The earliest divergence of every group that is concerned."""
+        found = (find_divergence(self.progress, self.groups.groups[index]) for index in self.concerned_groups)
+        return tuple(divergence for divergence in found if divergence is not None)
+
+    @cached_property
+    def concerned_groups(self) -> tuple[int, ...]:
+        """The groups in which somebody waits - or which cannot have survived a divergence (gloo)."""
         concerned = {key.group for key in self.graph.meetings if not key.is_p2p and not key.is_gathering}
         for (rank, group), lane in self.progress.lanes.items():
-            if lane.collectives and not self.is_on_device(rank):
+            if group not in concerned and lane.collectives and not self.is_on_device(rank):
                 concerned.add(group)
-        found = (find_divergence(self.progress, self.groups.groups[index]) for index in sorted(concerned))
-        return tuple(divergence for divergence in found if divergence is not None)
+        return tuple(sorted(concerned))
 
     @cached_property
     def waiting_ranks(self) -> tuple[int, ...]:

@@ -6,8 +6,8 @@ from datetime import datetime, timezone
 from pardbg.watchdog.correlators.situation import NS_PER_S, Situation
 from pardbg.watchdog.graph.axes import axis_of
 from pardbg.watchdog.graph.groups import Group
-from pardbg.watchdog.graph.matching import call_site
 from pardbg.watchdog.graph.meetings import Meeting
+from pardbg.watchdog.model.matching import call_site
 from pardbg.watchdog.model.names import CollectorName
 from pardbg.watchdog.model.ranks import fold_ranks
 from pardbg.watchdog.model.report import EvidenceLine

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from pardbg.collectors.attach.attaching import NEVER, VARIABLE
 from pardbg.collectors.live.recorders.switched_off import is_off_by_default, is_off_by_environment
 from pardbg.collectors.node.surroundings import JobHere, Surroundings
 from pardbg.watchdog.doctor.check import Check, State
@@ -14,7 +15,7 @@ _SWITCH_ON = "start the job with a recorder (torch before 2.8 calls it TORCH_NCC
 _SWITCH_ON_COMMAND = "export TORCH_FR_BUFFER_SIZE=2000"
 _MOST_NAMES = 4
 _NO_TIMEOUT = "NCCL_TIMEOUT"
-_ATTACH = "PARDBG_ATTACH"
+_ATTACH_REMEDY = "ask again when the job hangs; or start it with `pardbg run`, then nothing need be attached to"
 
 
 def check_jobs(surroundings: Surroundings) -> Iterator[Check]:
@@ -71,12 +72,21 @@ def check_recorder_access(surroundings: Surroundings) -> Iterator[Check]:
 
 
 def check_attach(surroundings: Surroundings) -> Iterator[Check]:
-    """``PARDBG_ATTACH=never`` is a decision of the job's owner, not a fault."""
+    """What attaching could do now for each job. ``PARDBG_ATTACH=never`` is a decision of the job's owner, not a fault."""
     for job in surroundings.processes.jobs:
-        ranks = [rank.rank for rank in job.world.ranks if rank.recorder.get(_ATTACH) == "never"]
-        if ranks:
-            seen = f"{job.name}: forbidden by {name_ranks(ranks)}; nor does this version attach to others"
-            yield Check(name="attach", state=State.OK, seen=seen)
+        forbidden = [rank.rank for rank in job.world.ranks if rank.recorder.get(VARIABLE) == NEVER]
+        reasons = {look.pid: look.why_no_attach for look in job.looks}
+        asked = [rank for rank in job.world.ranks if rank.rank not in forbidden]
+        able = [rank.rank for rank in asked if reasons.get(rank.pid) == ""]
+        told = dict.fromkeys(reason for rank in asked if (reason := reasons.get(rank.pid)))
+        parts = [
+            f"could reach the recorders of {name_ranks(able)}" if able else "",
+            f"forbidden by {name_ranks(forbidden)}" if forbidden else "",
+            f"not now where {list_names(list(told), _MOST_NAMES)}" if told else "",
+        ]
+        if seen := "; ".join(filter(None, parts)):
+            state = State.OK if len(able) == len(asked) else State.UNKNOWN
+            yield Check(name="attach", state=state, seen=f"{job.name}: {seen}", remedy=_ATTACH_REMEDY if told else None)
 
 
 def check_nccl_timeout(surroundings: Surroundings) -> Iterator[Check]:

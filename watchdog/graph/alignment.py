@@ -6,7 +6,7 @@ the operations *after* that place match when shifted by one, and do not match un
 
 from collections.abc import Sequence
 
-from pardbg.watchdog.graph.matching import Token
+from pardbg.watchdog.model.matching import Token
 from pardbg.watchdog.model.names import Edit
 
 MIN_SHIFTED_SHARE = 0.75  # of the compared operations must match after the edit; legal call-site differences take the rest

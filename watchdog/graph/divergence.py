@@ -4,15 +4,16 @@ Hard divergences (operation, type, size) count where somebody still waits. Call 
 explains everything after them (`alignment.py`); they may lie long before the place where the ranks block.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pardbg.watchdog.graph.alignment import find_edit
 from pardbg.watchdog.graph.groups import Group
-from pardbg.watchdog.graph.matching import Token, tokenize, total_elements
 from pardbg.watchdog.graph.progress import Progress
+from pardbg.watchdog.model.matching import Token, total_elements
 from pardbg.watchdog.model.names import Edit, Mismatch
 from pardbg.watchdog.model.operations import ALL_TO_ALL_OPS
-from pardbg.watchdog.model.recording import Operation, Signature
+from pardbg.watchdog.model.recording import Signature
 
 MIN_MAJORITY = 3  # ranks that issued something; with fewer there is no majority
 CLEAR_RATIO = 2  # times as many on the one side as on all others together
@@ -57,13 +58,19 @@ class DivergenceFound:
 
 
 class TokenTable:
-    """The tokens of one group, by sequence number and rank. Built on demand, for the groups in which somebody waits."""
+    """The tokens of one group, by sequence number and rank. Built on demand, for the groups in which somebody waits.
+
+    Ranks that have issued the same are one class: large groups have few.
+    """
 
     def __init__(self, progress: Progress, group: Group) -> None:
         unseen = set(range(progress.view.world_size or 0)) - set(progress.view.recordings) if group.is_inferred else set()
         self._members = tuple(sorted({*group.ranks, *unseen}))  # whoever was not seen may belong to a group nobody names
-        self._operations: dict[int, dict[int, Operation]] = {}
-        self._tokens: dict[int, dict[int, Token]] = {}
+        self._open: set[int] = set()
+        self._tokens: list[dict[int, Token]] = []
+        self._ranks: list[list[int]] = []
+        self._class_of: dict[int, int] = {}
+        classes: dict[object, int] = {}
         for rank in group.ranks:
             lane = progress.lanes.get((rank, group.index))
             if lane is None or not lane.collectives:
@@ -71,46 +78,71 @@ class TokenTable:
             recording = progress.view.recordings[rank]
             if recording.damage:
                 continue  # a field that was lost is no difference
-            cache: dict[tuple[int, int], Token] = {}
-            self._operations[rank] = lane.collectives
-            self._tokens[rank] = {seq: tokenize(recording, op, cache) for seq, op in lane.collectives.items()}
+            self._open.update(seq for seq, operation in lane.collectives.items() if not operation.is_done)
+            own = progress.tokens.of(recording, lane.collectives)
+            shared = progress.view.shared_entries.get((rank, group.name))
+            likeness = (id(shared), tuple(own), tuple(map(id, own.values())))
+            number = classes.setdefault(likeness, len(classes))
+            if number == len(self._tokens):
+                more = {} if shared is None else progress.tokens.of(shared, {other.seq: other for other in shared.operations})
+                self._tokens.append({**more, **own})
+                self._ranks.append([])
+            self._ranks[number].append(rank)
+            self._class_of[rank] = number
 
     @property
     def ranks(self) -> tuple[int, ...]:
         """The members with at least one recorded collective."""
-        return tuple(self._tokens)
+        return tuple(self._class_of)
 
     def sequences(self) -> list[int]:
         """The sequence numbers that at least two ranks recorded, ascending."""
         counts: dict[int, int] = {}
-        for tokens in self._tokens.values():
+        for tokens, ranks in zip(self._tokens, self._ranks, strict=True):
             for seq in tokens:
-                counts[seq] = counts.get(seq, 0) + 1
+                counts[seq] = counts.get(seq, 0) + len(ranks)
         return sorted(seq for seq, count in counts.items() if count > 1)
+
+    def is_split(self, seq: int, *, hard: bool) -> bool:
+        """Whether ranks issued different things."""
+        found = {id(token.hard if hard else token) for tokens in self._tokens if (token := tokens.get(seq)) is not None}
+        if len(found) == 1:
+            return False
+        return len({token.hard if hard else token for tokens in self._tokens if (token := tokens.get(seq)) is not None}) > 1
+
+    def ops(self, seq: int) -> set[str]:
+        """The operations that were issued there."""
+        return {token.op for tokens in self._tokens if (token := tokens.get(seq)) is not None}
 
     def sides(self, seq: int, *, hard: bool) -> Sides:
         """Groups the ranks by what they issued; ``hard`` ignores call sites."""
         by_token: dict[Token, list[int]] = {}
-        for rank, tokens in self._tokens.items():
+        for tokens, ranks in zip(self._tokens, self._ranks, strict=True):
             token = tokens.get(seq)
             if token is not None:
-                by_token.setdefault(token.hard if hard else token, []).append(rank)
-        ordered = sorted(by_token.items(), key=lambda side: (-len(side[1]), side[1]))
+                by_token.setdefault(token.hard if hard else token, []).extend(ranks)
+        ordered = sorted(
+            ((token, sorted(ranks)) for token, ranks in by_token.items()), key=lambda side: (-len(side[1]), side[1])
+        )
         spoken = {rank for _, ranks in ordered for rank in ranks}
         silent = tuple(rank for rank in self._members if rank not in spoken)
         return Sides(seq, tuple((token, tuple(ranks)) for token, ranks in ordered), silent)
 
     def with_sites(self, sides: Sides) -> Sides:
         """The same sides, with the call site of each side's first rank."""
-        return Sides(sides.seq, tuple((self._tokens[r[0]][sides.seq], r) for _, r in sides.sides), sides.silent)
+        return Sides(sides.seq, tuple((self._of(r[0])[sides.seq], r) for _, r in sides.sides), sides.silent)
 
     def is_open(self, seq: int) -> bool:
         """Whether somebody's operation is unfinished."""
-        return any(seq in lane and not lane[seq].is_done for lane in self._operations.values())
+        return seq in self._open
+
+    def one_of_each_class(self, ranks: Iterable[int]) -> list[int]:
+        """The first of those that have issued the same."""
+        return list({self._class_of[rank]: rank for rank in sorted(ranks, reverse=True)}.values())
 
     def since(self, rank: int, seq: int) -> list[Token]:
         """What the rank issued from ``seq`` on, without gaps."""
-        tokens, issued = self._tokens[rank], []
+        tokens, issued = self._of(rank), []
         while (token := tokens.get(seq)) is not None:
             issued.append(token)
             seq += 1
@@ -118,11 +150,14 @@ class TokenTable:
 
     def until(self, rank: int, seq: int) -> list[Token]:
         """What the rank issued before ``seq``, oldest first, without gaps."""
-        tokens, issued = self._tokens[rank], []
+        tokens, issued = self._of(rank), []
         while (token := tokens.get(seq - 1)) is not None:
             issued.append(token)
             seq -= 1
         return issued[::-1]
+
+    def _of(self, rank: int) -> dict[int, Token]:
+        return self._tokens[self._class_of[rank]]
 
 
 def find_divergence(progress: Progress, group: Group) -> DivergenceFound | None:
@@ -131,10 +166,12 @@ def find_divergence(progress: Progress, group: Group) -> DivergenceFound | None:
     if len(table.ranks) < MIN_MAJORITY - 1:
         return None
     sequences = table.sequences()
-    hard = next((seq for seq in sequences if table.is_open(seq) and len(table.sides(seq, hard=True).sides) > 1), None)
+    hard = next((seq for seq in sequences if table.is_open(seq) and table.is_split(seq, hard=True)), None)
     for seq in sequences:
+        if not table.is_split(seq, hard=False):
+            continue
         sides = table.sides(seq, hard=False)
-        if len(sides.sides) > 1 and (seq == hard or sides.mismatches):
+        if seq == hard or sides.mismatches:
             edit = _edit_of(table, sides)
             if edit is not None or seq == hard:
                 return _describe(table, group, sides if seq != hard else table.sides(seq, hard=True), edit)
@@ -147,7 +184,8 @@ def _edit_of(table: TokenTable, sides: Sides) -> Edit | None:
         return None  # rank-dependent call sites, not a rank that went its own way
     reference = sides.sides[0][1][0]
     others, history = table.since(reference, sides.seq), table.until(reference, sides.seq)
-    edits = {find_edit(table.since(rank, sides.seq), others, history) for _, ranks in sides.sides[1:] for rank in ranks}
+    deviating = table.one_of_each_class(rank for _, ranks in sides.sides[1:] for rank in ranks)
+    edits = {find_edit(table.since(rank, sides.seq), others, history) for rank in deviating}
     return edits.pop() if len(edits) == 1 else None
 
 
@@ -159,10 +197,10 @@ def _describe(table: TokenTable, group: Group, sides: Sides, edit: Edit | None) 
 def _uneven_splits(progress: Progress, table: TokenTable, group: Group) -> DivergenceFound | None:
     """An open all-to-all in which all members together send more, or less, than they receive."""
     for seq in table.sequences():
-        sides = table.sides(seq, hard=True)
-        if sides.silent or not progress.is_whole(group.index) or not table.is_open(seq):
+        if not table.is_open(seq) or not table.ops(seq) <= ALL_TO_ALL_OPS or not progress.is_whole(group.index):
             continue
-        if sides.sides[0][0].op in ALL_TO_ALL_OPS:
+        sides = table.sides(seq, hard=True)
+        if not sides.silent:
             signatures = {rank: progress.signature(rank, group.index, seq) for rank in table.ranks}
             if sum(total_elements(it.input_sizes) - total_elements(it.output_sizes) for it in signatures.values()):
                 return DivergenceFound(group, _by_sizes(table.with_sites(sides), signatures), Mismatch.SPLITS)

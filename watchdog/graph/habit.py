@@ -5,8 +5,8 @@ else than before is the likelier one to have gone astray.
 """
 
 from pardbg.watchdog.graph.fronts import LOST
-from pardbg.watchdog.graph.matching import Token, tokenize
 from pardbg.watchdog.graph.meetings import Room
+from pardbg.watchdog.model.matching import Token, tokenize
 
 LONGEST_CONTEXT = 8  # operations before a step that are compared
 SHORTEST_CONTEXT = 2
@@ -19,13 +19,13 @@ Step = tuple[int, Token, int | None, int | None]
 def keeps_habit(room: Room, rank: int) -> bool | None:
     """Whether the last operations up to the one a rank stands at are what followed the same operations before.
 
-    None if that cannot be said: these operations, or their contexts, never occurred before.
+    None if that cannot be said: these operations, or their contexts, never occurred before, or a digest has left them out.
 
     Linear in the rank's recorded operations.
     """
     fronts = room.fronts(rank)
     recording = room.progress.view.recordings.get(rank)
-    if recording is None or not fronts or fronts[0].operation.record_id == LOST:
+    if recording is None or recording.summary is not None or not fronts or fronts[0].operation.record_id == LOST:
         return None
     front = fronts[0].operation
     cache: dict[tuple[int, int], Token] = {}

@@ -14,6 +14,7 @@ from pardbg.watchdog.graph.keys import FROM_STACKS, UNKNOWN_PEER, MeetingKey
 from pardbg.watchdog.graph.progress import Arrival, Progress
 from pardbg.watchdog.graph.standing import Stance, Standing
 from pardbg.watchdog.model.recording import Operation
+from pardbg.watchdog.model.summary import KEPT_P2P
 from pardbg.watchdog.positions.position import Place
 
 
@@ -177,8 +178,12 @@ class Room:
         other = key.dst if rank == key.src else key.src
         recordings = self.progress.view.recordings
         rings = [recordings.get(rank), recordings.get(other)]
-        if any(ring is None or ring.damage or not ring.operations or ring.operations[0].record_id > 0 for ring in rings):
+        if any(ring is None or ring.damage or not ring.operations or ring.first_record_id > 0 for ring in rings):
             return False
+        lanes = [self.progress.lanes.get((end, key.group)) for end in (rank, other)]
+        are_digests = any(ring is not None and ring.summary is not None for ring in rings)
+        if are_digests and any(lane is not None and len(lane.p2p) >= KEPT_P2P for lane in lanes):
+            return False  # some were left out
         return self._transfers(rank, key, finished=True) > self._transfers(other, key, finished=True)
 
     def _transfers(self, rank: int, key: MeetingKey, *, finished: bool) -> int:

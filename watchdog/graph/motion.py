@@ -7,13 +7,15 @@ a healthy step. The rank that the others wait for lives if it finishes a step, i
 compilers work: its steps are no sign for those who wait for it.
 """
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 
 from pardbg.watchdog.graph.standing import Stance, Standing
 from pardbg.watchdog.model.names import Cause
 from pardbg.watchdog.model.process import ProcessSample
-from pardbg.watchdog.model.recording import Recording
+from pardbg.watchdog.model.recording import Operation, Recording
+from pardbg.watchdog.model.summary import KEPT_OPEN
 from pardbg.watchdog.positions.position import Place
 from pardbg.watchdog.store.view import EvidenceView
 
@@ -123,5 +125,20 @@ def _megabytes(count: int) -> str:
 
 def _finished(before: Recording, after: Recording) -> bool:
     """Whether something outstanding before is finished after; overwritten or filtered out counts as finished."""
+    outstanding = [operation for operation in before.operations if not operation.is_done]
+    if not outstanding:
+        return False
     still_open = {operation.record_id for operation in after.operations if not operation.is_done}
-    return any(not operation.is_done and operation.record_id not in still_open for operation in before.operations)
+    gone = [operation for operation in outstanding if operation.record_id not in still_open]
+    if not gone or after.summary is None:
+        return bool(gone)
+    oldest = {after.groups[operation.group].name: operation.record_id for operation in _open_backwards(after)}
+    counts = Counter(after.groups[operation.group].name for operation in _open_backwards(after))
+    names = (before.groups[operation.group].name for operation in gone)
+    return any(
+        counts[name] < KEPT_OPEN or operation.record_id < oldest[name] for operation, name in zip(gone, names, strict=True)
+    )  # of a long queue a digest leaves out the middle
+
+
+def _open_backwards(recording: Recording) -> Iterator[Operation]:
+    return (operation for operation in reversed(recording.operations) if not operation.is_done)

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from pardbg.watchdog.graph.groups import Groups
+from pardbg.watchdog.graph.tokens import Tokens
 from pardbg.watchdog.model.operations import DEVICE_BACKENDS, ROOTED_OPS
 from pardbg.watchdog.model.recording import GroupProgress, Operation, Recording, Signature
+from pardbg.watchdog.model.summary import Block
 from pardbg.watchdog.store.view import EvidenceView
 
 
@@ -29,20 +31,24 @@ class Arrival(Enum):
 class Lane:
     """One rank's operations in one group.
 
-    ``newest`` is the last collective issued, ``completed`` the last one finished; None where that is not known.
+    ``newest`` is the last collective issued, ``completed`` the last one finished; None where that is not known. ``left_out``
+    are the blocks of a digest: what of them is not among the ``collectives`` was in the ring all the same.
     """
 
     collectives: dict[int, Operation] = field(default_factory=dict)
     p2p: list[Operation] = field(default_factory=list)
     newest: int | None = None
     completed: int | None = None
+    left_out: tuple[Block, ...] = ()
 
     @property
     def first_lost(self) -> int | None:
         """The oldest unfinished collective, if the ring has already overwritten it."""
         if self.completed is None or self.newest is None or self.completed >= self.newest:
             return None
-        return None if self.completed + 1 in self.collectives else self.completed + 1
+        seq = self.completed + 1
+        is_recorded = seq in self.collectives or any(block.first_seq <= seq < block.end_seq for block in self.left_out)
+        return None if is_recorded else seq
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,7 @@ class Progress:
     groups: Groups
     lanes: dict[tuple[int, int], Lane]
     limits: dict[int, int] = field(default_factory=dict)
+    tokens: Tokens = field(default_factory=Tokens)
 
     def operations(self, rank: int) -> Iterator[tuple[int, Operation]]:
         """The operations of a rank with their group index, oldest first."""
@@ -64,8 +71,12 @@ class Progress:
         return ((indices[operation.group], operation) for operation in recording.operations)
 
     def signature(self, rank: int, group: int, seq: int) -> Signature:
-        """What the rank issued as collective ``seq`` of the group. It must be in the ring."""
-        return self.view.recordings[rank].signatures[self.lanes[rank, group].collectives[seq].signature]
+        """What the rank issued as collective ``seq`` of the group. It must be in the ring, or in that of a rank like it."""
+        operation = self.lanes[rank, group].collectives.get(seq)
+        if operation is not None:
+            return self.view.recordings[rank].signatures[operation.signature]
+        shared = self.view.shared_entries[rank, self.groups.groups[group].name]
+        return next(shared.signatures[other.signature] for other in shared.operations if other.seq == seq)
 
     def arrival(self, rank: int, group: int, seq: int) -> Arrival:
         """Whether the rank has entered collective ``seq`` of the group."""
@@ -118,6 +129,8 @@ def trace_progress(view: EvidenceView, groups: Groups) -> Progress:
                 lane.p2p.append(operation)
             else:
                 lane.collectives[operation.seq] = operation
+        if view.recordings[rank].summary is not None:
+            _note_left_out(progress, rank)
     counters = _Counters(progress)
     ended = view.ended_ranks
     members = ((rank, group.index) for group in groups.groups for rank in group.ranks if rank in view.recordings)
@@ -130,6 +143,15 @@ def trace_progress(view: EvidenceView, groups: Groups) -> Progress:
         if member[0] in ended:
             progress.limits[member[1]] = min(newest, progress.limits.get(member[1], newest))
     return progress
+
+
+def _note_left_out(progress: Progress, rank: int) -> None:
+    recording = progress.view.recordings[rank]
+    blocks: dict[str, list[Block]] = {}
+    for block in recording.summary.blocks if recording.summary is not None else ():
+        blocks.setdefault(recording.groups[block.group].name, []).append(block)
+    for name, found in blocks.items():
+        progress.lanes[rank, progress.groups.by_rank[rank, name]].left_out = tuple(found)
 
 
 def _newest_collective(rank: int, group: int, progress: Progress, counters: "_Counters") -> int | None:
@@ -148,7 +170,7 @@ def _may_have_lost(recording: Recording, seq: int) -> bool:
     unmapped = [counter for counter in recording.progress if counter.local_id not in recording.local_ids]
     if recording.progress:
         return any(counter.last_enqueued >= seq for counter in unmapped)
-    return bool(recording.operations) and recording.operations[0].record_id > 0
+    return bool(recording.operations) and recording.first_record_id > 0
 
 
 class _Counters:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from pardbg import __version__
-from pardbg.watchdog.correlators.all import CORRELATORS
+from pardbg.watchdog.correlators.all import CORRELATORS, CORRELATORS_OF_ALL
 from pardbg.watchdog.correlators.cascade import find_consequences
 from pardbg.watchdog.correlators.fates import exit_code_of
 from pardbg.watchdog.correlators.situation import Situation
@@ -15,7 +15,7 @@ from pardbg.watchdog.graph.motion import is_astir
 from pardbg.watchdog.graph.standing import Stance
 from pardbg.watchdog.judge.patience import Haste, find_haste
 from pardbg.watchdog.judge.precedence import clear_of_blame, clear_victims, rank_findings
-from pardbg.watchdog.model.evidence import Absence, Stack
+from pardbg.watchdog.model.evidence import Absence, SchedulerEnding, SoftwareSeen, Stack
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName, Confidence, JobSource, Kind, Status
 from pardbg.watchdog.model.report import Coverage, Finding, Job, Report, Software, Unknown
 from pardbg.watchdog.positions.rules import CauseRule
@@ -89,10 +89,9 @@ def haste_of(situation: Situation) -> Haste | None:
 
 
 def _find(situation: Situation) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
-    """The findings, the verdict first, and those that are consequences of another; none where the job moves."""
-    if situation.motion:
-        return (), ()
-    found = (finding for correlate in CORRELATORS for finding in correlate(situation))
+    """The findings, the verdict first, and those that are consequences of another; where the job moves nobody is accused."""
+    chosen = CORRELATORS_OF_ALL if situation.motion else (*CORRELATORS, *CORRELATORS_OF_ALL)
+    found = (finding for correlate in chosen for finding in correlate(situation))
     return rank_findings(_cap(situation.view, finding) for finding in found)
 
 
@@ -116,9 +115,21 @@ def _cap(view: EvidenceView, finding: Finding) -> Finding:
 
 
 def _status(situation: Situation, verdict: Finding | None, motion: str) -> tuple[Status, str]:
-    view = situation.view
-    if verdict is not None:
+    item = situation.view.scheduler_ending
+    if item is not None and isinstance(item.observation, SchedulerEnding):
+        ending = item.observation
+        told = "" if verdict is not None and verdict.claim == ending.claim else ending.claim
+        return Status.FAILED if ending.is_from_outside or verdict is not None else _status_at_the_end(situation)[0], told
+    if verdict is None:
+        return _status_without_verdict(situation, motion)
+    if verdict.kind is not Kind.CONFIG_MISMATCH:
         return _status_of(situation, verdict), ""
+    status, note = _status_without_verdict(situation, motion)
+    return (Status.DEGRADED if status is Status.HEALTHY else status), note
+
+
+def _status_without_verdict(situation: Situation, motion: str) -> tuple[Status, str]:
+    view = situation.view
     if motion:
         return Status.HEALTHY, f"{motion}: the job moves"
     if situation.waiting_ranks:
@@ -222,12 +233,12 @@ def _coverage(view: EvidenceView) -> Coverage:
 
 
 def _software(view: EvidenceView) -> tuple[Software, ...]:
-    hosts: dict[str, set[str]] = {}
-    for rank, recording in view.recordings.items():
-        if recording.library_version:
-            host = view.host(rank)
-            hosts.setdefault(recording.library_version, set()).update([host] if host else [])
+    """The hosts by what they run."""
+    hosts: dict[SoftwareSeen, set[str]] = {}
+    for rank, seen in view.software.items():
+        host = view.host(rank)
+        hosts.setdefault(seen, set()).update([host] if host else [])
     return tuple(
-        Software(hosts=tuple(sorted(names)), torch=None, nccl=version, driver=None, python=None)
-        for version, names in sorted(hosts.items())
+        Software(hosts=tuple(sorted(names)), torch=seen.torch, nccl=seen.nccl, driver=seen.driver, python=seen.python)
+        for seen, names in sorted(hosts.items(), key=lambda entry: repr(entry[0]))
     )

@@ -1,6 +1,5 @@
 """Is a wait old enough to be called a hang? Ranks wait for each other all the time; a young wait is nothing yet."""
 
-from itertools import pairwise
 from math import ceil
 
 from pardbg.watchdog.correlators.fates import Fate, fate_of
@@ -8,13 +7,13 @@ from pardbg.watchdog.correlators.situation import NS_PER_S, Situation
 from pardbg.watchdog.graph.motion import oldest_wait_s
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.names import Cause, Kind
-from pardbg.watchdog.model.recording import Recording
+from pardbg.watchdog.model.pauses import longest_gap_ns
 from pardbg.watchdog.model.report import Finding
 
 LEAST_WAIT_S = 5.0
 START_WAIT_S = 30.0  # ranks do not start at once
 GAPS = 3  # times the longest pause the job has made before
-CERTAIN = frozenset({Kind.DEAD_RANK, Kind.SLOW_PHASE})
+CERTAIN = frozenset({Kind.DEAD_RANK, Kind.SLOW_PHASE, Kind.CONFIG_MISMATCH})
 
 
 class Haste(Noun, frozen=True, kw_only=True):
@@ -93,11 +92,6 @@ def patience_s(pause_s: float | None) -> float:
 
 def longest_pause_s(situation: Situation) -> float | None:
     """The longest time between two operations of one rank in its ring, seconds; None without recorders."""
-    pauses = [_longest_gap_ns(recording) for recording in situation.view.recordings.values()]
+    pauses = [longest_gap_ns(recording) for recording in situation.view.recordings.values()]
     known = [pause for pause in pauses if pause]
     return max(known) / NS_PER_S if known else None
-
-
-def _longest_gap_ns(recording: Recording) -> int:
-    times = [operation.created_ns for operation in recording.operations if operation.created_ns]
-    return max((after - before for before, after in pairwise(times)), default=0)

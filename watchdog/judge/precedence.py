@@ -21,6 +21,7 @@ ORDER = (
     Kind.MULTI_COMM_DEADLOCK,
     Kind.SLOW_PHASE,
     Kind.INSUFFICIENT_EVIDENCE,
+    Kind.CONFIG_MISMATCH,
 )
 """When several kinds fit, the first is the verdict (contract). An initialisation that is stuck is a missing participant."""
 
@@ -38,9 +39,15 @@ def rank_findings(findings: Iterable[Finding]) -> tuple[tuple[Finding, ...], tup
     return tuple(finding for finding in standing if finding not in overturned), (*overturned, *aside)
 
 
-def _precedence(finding: Finding) -> tuple[int, int, str, tuple[int, ...]]:
+def _precedence(finding: Finding) -> tuple[int, bool, int, str, tuple[int, ...]]:
     first = finding.first_divergence.seq if finding.first_divergence else 0
-    return (ORDER.index(finding.kind), first, finding.group.name if finding.group else "", finding.victims)
+    return (
+        ORDER.index(finding.kind),
+        not _is_by_scheduler(finding),
+        first,
+        finding.group.name if finding.group else "",
+        finding.victims,
+    )
 
 
 def follows(finding: Finding, cause: Finding) -> bool:
@@ -50,7 +57,7 @@ def follows(finding: Finding, cause: Finding) -> bool:
     if finding.kind is Kind.GROUP_MISMATCH:
         return cause.kind is Kind.GROUP_MISMATCH and cause is not finding and _named(finding) == _named(cause)
     if Kind.DEAD_RANK in {finding.kind, cause.kind}:
-        return _follows_death(finding) if cause.kind is Kind.DEAD_RANK else _died_of(finding, cause)
+        return _follows_death(finding, cause) if cause.kind is Kind.DEAD_RANK else _died_of(finding, cause)
     if cause.kind is Kind.DESYNC and finding.kind in CIRCLES:
         return _is_caught(finding, cause) or (_same_group(finding, cause) and _is_earlier(cause, finding))
     if cause.kind in DIVERGENCES:
@@ -60,8 +67,15 @@ def follows(finding: Finding, cause: Finding) -> bool:
     return False
 
 
-def _follows_death(finding: Finding) -> bool:
-    """What the living do after a death is its consequence: they wait, retry, clean up."""
+def _is_by_scheduler(finding: Finding) -> bool:
+    """Whether it names no rank: a scheduler ended them all, so that their ends are consequences. A hang before it is not."""
+    return finding.kind is Kind.DEAD_RANK and finding.cause in {Cause.PREEMPTED, Cause.NODE_LOST}
+
+
+def _follows_death(finding: Finding, death: Finding) -> bool:
+    """What the living do after a death is its consequence: they wait, retry, clean up; so is a death by a scheduler."""
+    if finding.kind is Kind.DEAD_RANK:
+        return _is_by_scheduler(death) and not _is_by_scheduler(finding)
     return finding.kind in {Kind.MISSING_PARTICIPANT, Kind.SLOW_PHASE, Kind.COMM_STUCK}
 
 

@@ -2,7 +2,8 @@
 
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.heartbeat import Heartbeat
-from pardbg.watchdog.model.names import AbsenceReason, CollectorName
+from pardbg.watchdog.model.members import Run, unfold_members
+from pardbg.watchdog.model.names import AbsenceReason, Cause, CollectorName
 from pardbg.watchdog.model.process import ProcessSample
 from pardbg.watchdog.model.recording import Frame, Recording
 
@@ -81,6 +82,19 @@ class FlightRecording(Noun, frozen=True, kw_only=True, tag="flight-recording"):
     sample: int = 0
 
 
+class SharedEntries(Noun, frozen=True, kw_only=True, tag="shared-entries"):
+    """What several ranks have recorded alike in one group, where their digests have hashes only; read from one of them."""
+
+    group: str
+    runs: tuple[Run, ...]
+    recording: Recording
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """Who has recorded it."""
+        return unfold_members(self.runs)
+
+
 class LogTraceback(Noun, frozen=True, kw_only=True, tag="log-traceback"):
     """The first traceback in a rank's log: its last line (``Type: message``) and the frame that raised.
 
@@ -116,6 +130,35 @@ class JobDescription(Noun, frozen=True, kw_only=True, tag="job"):
     attempt: int | None = None
 
 
+class SoftwareSeen(Noun, frozen=True, kw_only=True, tag="software"):
+    """The versions that a rank's process has mapped, and its host's driver; None: not known."""
+
+    torch: str | None = None
+    nccl: str | None = None
+    driver: str | None = None
+    python: str | None = None
+
+
+class SchedulerEnding(Noun, frozen=True, kw_only=True, tag="scheduler-ending"):
+    """Why a scheduler says that the whole job ended.
+
+    Attributes:
+        claim: one sentence.
+        cause: the word of the contract, where it has one: preempted, node-lost.
+        at: RFC 3339, None if not said.
+        hosts: the nodes that failed, where known.
+        advice: what to try.
+        is_from_outside: whether the scheduler or a person ended it, so that no rank is to blame for the end.
+    """
+
+    claim: str
+    cause: Cause | None = None
+    at: str | None = None
+    hosts: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
+    is_from_outside: bool = False
+
+
 class Absence(Noun, frozen=True, kw_only=True, tag="absence"):
     """A source that could not be read, and why."""
 
@@ -123,7 +166,18 @@ class Absence(Noun, frozen=True, kw_only=True, tag="absence"):
     detail: str
 
 
-Observation = FlightRecording | Stack | ProcessSample | Heartbeat | LogTraceback | JobDescription | Absence
+Observation = (
+    FlightRecording
+    | SharedEntries
+    | Stack
+    | ProcessSample
+    | Heartbeat
+    | LogTraceback
+    | JobDescription
+    | SoftwareSeen
+    | SchedulerEnding
+    | Absence
+)
 
 
 class Evidence(Noun, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.members import Run, fold_members, unfold_members
+from pardbg.watchdog.model.summary import Summary
 
 NO_SITE = -1
 _LIBRARY = re.compile(r"/(?:site-packages|dist-packages|lib/python3[.\d]*)/|/collectors/probe/\w+\.py$|^<")  # our probe, too
@@ -123,6 +124,7 @@ class Recording(Noun, frozen=True, kw_only=True):
     ``local_ids`` maps the process's own group numbers to group names, as far as the ring's entries show it.
     ``unrecorded_p2p`` names the groups that also carry point-to-point operations the recorder does not show (gloo): a rank
     with nothing outstanding may be waiting in one. ``damage`` says what of the file was lost, or is empty.
+    A *digest* has a ``summary`` of the operations that it leaves out: they are finished, or queued far behind.
     """
 
     version: str
@@ -136,6 +138,14 @@ class Recording(Noun, frozen=True, kw_only=True):
     local_ids: dict[str, str]
     unrecorded_p2p: tuple[str, ...] = ()
     damage: str = ""
+    summary: Summary | None = None
+
+    @property
+    def first_record_id(self) -> int:
+        """Of the oldest operation in the ring, be it left out here or not; 0: nothing has been overwritten yet."""
+        if self.summary is not None:
+            return self.summary.first_record_id
+        return self.operations[0].record_id if self.operations else 0
 
     @property
     def is_switched_on(self) -> bool:

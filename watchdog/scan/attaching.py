@@ -20,9 +20,11 @@ from pardbg.watchdog.judge.judge import haste_of
 from pardbg.watchdog.model.evidence import Absence, Evidence
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName
 from pardbg.watchdog.model.world import RankProcess, World
-from pardbg.watchdog.scan.sampling import RECORDER_S
+from pardbg.watchdog.scan.site import Attachment
 
 WITHIN_S = 15.0
+RECORDER_S = 5.0
+_PROCESS = "/proc/"
 
 
 class Policy(str, Enum):
@@ -33,7 +35,7 @@ class Policy(str, Enum):
     NEVER = "never"
 
 
-def ranks_to_attach_to(situation: Situation, ranks: Sequence[RankProcess], policy: Policy) -> tuple[RankProcess, ...]:
+def ranks_to_attach_to(situation: Situation, policy: Policy) -> tuple[int, ...]:
     """The ranks whose recorder is on as far as can be seen, and out of reach; those that only wait for others in front."""
     if policy is Policy.NEVER or (policy is Policy.AUTO and not _is_hung(situation)):
         return ()
@@ -41,21 +43,21 @@ def ranks_to_attach_to(situation: Situation, ranks: Sequence[RankProcess], polic
         item.rank
         for item in situation.view.absences
         if item.source is CollectorName.FLIGHT_RECORDER
+        and item.rank is not None
+        and item.origin.startswith(_PROCESS)  # of a process that was found
         and isinstance(item.observation, Absence)
         and item.observation.reason is AbsenceReason.UNREACHABLE
     }
-    wanted = [rank for rank in ranks if rank.rank in missed]
-    return tuple(sorted(wanted, key=lambda rank: (rank.rank not in situation.waiting_ranks, rank.rank)))
+    waiting = frozenset(situation.waiting_ranks)
+    return tuple(sorted(missed, key=lambda rank: (rank not in waiting, rank)))
 
 
 def _is_hung(situation: Situation) -> bool:
     return not situation.motion and bool(situation.waiting_ranks) and haste_of(situation) is None
 
 
-def read_by_attaching(
-    world: World, ranks: Sequence[RankProcess], sample: int, until_s: float, *, is_kept: bool
-) -> tuple[tuple[Evidence, ...], str]:
-    """Attaches, reads and leaves. Returns a recording or an absence for each rank, and a note for the report if there is one.
+def read_by_attaching(world: World, ranks: Sequence[RankProcess], sample: int, until_s: float, *, is_kept: bool) -> Attachment:
+    """Attaches, reads and leaves: a recording or an absence for each rank.
 
     Args:
         world: of the ranks.
@@ -72,13 +74,12 @@ def read_by_attaching(
         kept = reached.keep(until_s) if is_kept else ()
     by_number = {rank.rank: rank for rank in ranks}
     absences = [_absence(by_number[number], absence) for number, absence in reached.refused.items()]
-    note = f"torch's worker server stays in {len(kept)} of {len(ranks)} ranks, as --keep-attached asks for" if is_kept else ""
     pids = {rank.rank: rank.pid for rank in inside}
     named = (  # the file that it was read from is gone
         replace(item, origin=f"written by process {pids[item.rank]} when attached to") if item.rank in pids else item
         for item in name_members(recorders, probes.groups)
     )
-    return (*named, *probes.evidence, *absences), note
+    return Attachment((*named, *probes.evidence, *absences), len(kept))
 
 
 def _absence(rank: RankProcess, absence: Absence) -> Evidence:

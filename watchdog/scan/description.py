@@ -56,15 +56,20 @@ def describe_world(world: World, job_id: str | None, looked: Iterable[Evidence],
     return Evidence(source=CollectorName.HOST, rank=None, observed_at=sampled_at, observation=description, origin="/proc")
 
 
-def absent_elsewhere(world: World) -> Iterator[Evidence]:
-    """One absence for all ranks that run on other machines, and one a rank for its recorder, so that none is called lost."""
+def absent_elsewhere(world: World, where: str) -> Iterator[Evidence]:
+    """One absence for all ranks that were not found, and one a rank for its recorder, so that none is called lost.
+
+    Args:
+        world: what was found.
+        where: what was searched, in words.
+    """
     here = {*(rank.rank for rank in world.ranks), *(rank.rank for rank in world.ended)}
     elsewhere = [rank for rank in range(world.world_size or 0) if rank not in here]
     if elsewhere:
-        detail = f"ranks {fold_ranks(elsewhere)} were not found on this machine"
+        detail = f"ranks {fold_ranks(elsewhere)} were not found on {where}"
         yield _absence(None, CollectorName.HOST, AbsenceReason.UNREACHABLE, detail)
     for rank in elsewhere:
-        unseen = "its process was not found on this machine"
+        unseen = f"its process was not found on {where}"
         yield _absence(rank, CollectorName.FLIGHT_RECORDER, AbsenceReason.UNREACHABLE, unseen)
     told = {item.rank for item in world.evidence if item.source is CollectorName.FLIGHT_RECORDER}
     for ended in (ended for ended in world.ended if ended.rank not in told):

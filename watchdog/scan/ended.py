@@ -19,8 +19,7 @@ from pardbg.watchdog.errors import InputError
 from pardbg.watchdog.judge.judge import Circumstances, judge
 from pardbg.watchdog.model.world import EndedProcess, World
 from pardbg.watchdog.scan.description import absent_elsewhere
-from pardbg.watchdog.scan.sampling import Progress
-from pardbg.watchdog.scan.scan import Scanned, Settings
+from pardbg.watchdog.scan.scan import Progress, Scanned, Settings
 from pardbg.watchdog.store.view import EvidenceView
 
 
@@ -38,7 +37,7 @@ def scan_ended(query: JobQuery, settings: Settings, progress: Progress) -> Scann
     progress(f"reading what {len(chosen.run.ranks)} ranks have left")
     found = read_run(chosen.run)
     left = tuple(evidence_of(found, chosen.run))
-    unseen = absent_elsewhere(replace(chosen.run.world, evidence=left))
+    unseen = absent_elsewhere(replace(chosen.run.world, evidence=left), "this machine")
     evidence = (found.describe(chosen.job_id), *unseen, *left)
     circumstances = Circumstances(
         decided_at=now_rfc3339(),

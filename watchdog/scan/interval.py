@@ -1,11 +1,9 @@
 """How long to wait between the two samples: long enough for a healthy job to show that it moves."""
 
-from itertools import pairwise
-from statistics import median
-
 from pardbg.watchdog.correlators.situation import NS_PER_S, Situation
 from pardbg.watchdog.graph.motion import youngest_wait_s
 from pardbg.watchdog.judge.patience import longest_pause_s, patience_s
+from pardbg.watchdog.model.pauses import usual_gap_ns
 
 SHORTEST_S = 2.0
 LONGEST_S = 30.0
@@ -26,10 +24,5 @@ def choose_interval(situation: Situation) -> float:
 
 
 def _median_gap_s(situation: Situation) -> float | None:
-    gaps: list[float] = []
-    for recording in situation.view.recordings.values():
-        times = [operation.created_ns for operation in recording.operations if operation.created_ns and not operation.is_p2p]
-        rank_gaps = [after - before for before, after in pairwise(times)]
-        if rank_gaps:
-            gaps.append(median(rank_gaps) / NS_PER_S)
-    return max(gaps, default=None)
+    gaps = [usual_gap_ns(recording) for recording in situation.view.recordings.values()]
+    return max((gap / NS_PER_S for gap in gaps if gap is not None), default=None)

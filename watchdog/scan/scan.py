@@ -1,10 +1,7 @@
-"""Scans a running job: two samples, what explains them, one report.
+"""Scans a running job: two samples, what explains them, one report. Where the job runs is the `Site`'s business.
 
-What it does to the job: it reads `/proc`, the memory of its processes, its log and source files and what its probes keep, and
-asks recorders that are reachable. Nobody is stopped, except at most two ranks for some ten milliseconds where Python's own
-stacks do not explain (`native_stacks.py`), and the ranks of a job that hangs for about 1 ms each, to write their recorder down
-(`attaching.py`). Only ranks whose memory may not be read are asked for their stacks, if they have a
-worker server or a probe (`asked_stacks.py`). Cost: about 50 ms of one processor a rank and sample.
+What it does to the job is told in `local_site.py`. At most two ranks are stopped for native stacks, where Python's own do not
+explain; ranks of a job that hangs are attached to, where nothing else gives access to their recorders.
 """
 
 import time
@@ -12,12 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pardbg.collectors.jobs.query import ChosenJob
-from pardbg.collectors.live.fault_stacks import read_faulthandler_stacks
-from pardbg.collectors.live.logs import read_logs
 from pardbg.collectors.live.moment import now_rfc3339
-from pardbg.collectors.live.native_stacks import take_native_stacks
-from pardbg.collectors.live.probe.asked_stacks import Mute
-from pardbg.collectors.live.sources import annotate_stacks
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.errors import InputError
 from pardbg.watchdog.graph.motion import is_astir
@@ -26,16 +18,17 @@ from pardbg.watchdog.model.evidence import Absence, Evidence
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName
 from pardbg.watchdog.model.report import Report
 from pardbg.watchdog.positions.rules import CauseRule
-from pardbg.watchdog.scan.attaching import Policy, ranks_to_attach_to, read_by_attaching
+from pardbg.watchdog.scan.attaching import Policy, ranks_to_attach_to
 from pardbg.watchdog.scan.curiosity import ranks_that_need_native
 from pardbg.watchdog.scan.description import absent_elsewhere, describe_world
 from pardbg.watchdog.scan.interval import LONGEST_S, MARGIN_S, choose_interval
-from pardbg.watchdog.scan.sampling import Progress, Sample, take_sample
+from pardbg.watchdog.scan.sample import Sample
+from pardbg.watchdog.scan.site import Site
 from pardbg.watchdog.store.view import EvidenceView
 
 SIGN_S = 2.0
 
-Finder = Callable[[], ChosenJob]
+Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -65,19 +58,18 @@ class Scanned:
 class _SoFar:
     """What is known so far. ``more`` is what was gathered after the samples."""
 
+    site: Site
     job: ChosenJob
+    until_s: float
     samples: list[Sample] = field(default_factory=list)
     more: list[Evidence] = field(default_factory=list)
-    mute: frozenset[Mute] = frozenset()
     notes: list[str] = field(default_factory=list)
     is_void: str = ""
     is_interrupted: bool = False
 
     def take(self, number: int) -> None:
         """Takes a sample, in place of the one of that number if there is one."""
-        sample = take_sample(self.job.world, number, self.mute)
-        self.mute |= sample.mute
-        self.samples[number:] = [sample]
+        self.samples[number:] = [self.site.sample(number, self.until_s)]
 
     @property
     def seen(self) -> tuple[Evidence, ...]:
@@ -90,7 +82,7 @@ class _SoFar:
         world = self.job.world
         taken_at = self.samples[-1].taken_at if self.samples else now_rfc3339()
         description = describe_world(world, self.job.job_id, self.seen, taken_at)
-        return (description, *world.evidence, *absent_elsewhere(world), *self.seen, *self.more)
+        return (description, *world.evidence, *absent_elsewhere(world, self.site.where), *self.seen, *self.more)
 
     @property
     def has_changed(self) -> bool:
@@ -98,43 +90,41 @@ class _SoFar:
         return any(sample.lost_ranks for sample in self.samples)
 
 
-def scan(find: Finder, settings: Settings, progress: Progress) -> Scanned:
-    """Scans the job that ``find`` finds; it is asked again if processes change while they are looked at.
+def scan(site: Site, settings: Settings, progress: Progress) -> Scanned:
+    """Scans the job of a site; it is found again if processes change while they are looked at.
 
     Raises:
         InputError: if there is no such job, or several.
     """
     began_s = time.monotonic()
-    until_s = began_s + settings.timeout_s
     progress("looking for the job's processes")
-    so_far = _SoFar(find())
+    so_far = _SoFar(site, site.find(), began_s + settings.timeout_s)
     try:
-        _sample_twice(so_far, settings, until_s, progress)
+        _sample_twice(so_far, settings, progress)
         if so_far.has_changed:
             progress("its processes have changed: looking again")
-            _look_again(find, so_far, settings, until_s, progress)
-        _attach(so_far, settings, until_s, progress)
-        _explain(so_far, settings, until_s, progress)
+            _look_again(so_far, settings, progress)
+        _attach(so_far, settings, progress)
+        _explain(so_far, settings, progress)
     except KeyboardInterrupt:
         so_far.is_interrupted = True
         so_far.notes.append("interrupted before everything had been seen")
     return _conclude(so_far, settings, time.monotonic() - began_s)
 
 
-def _sample_twice(so_far: _SoFar, settings: Settings, until_s: float, progress: Progress) -> None:
-    world = so_far.job.world
-    progress(f"looking at {len(world.ranks)} ranks")
+def _sample_twice(so_far: _SoFar, settings: Settings, progress: Progress) -> None:
+    progress(f"looking at {len(so_far.job.world.ranks)} ranks")
     so_far.take(0)
     interval_s = settings.interval_s
     if interval_s is None:
         interval_s = choose_interval(Situation.of(EvidenceView.of(so_far.evidence), settings.rules))
     spent_s = time.monotonic() - so_far.samples[0].taken_at_s
-    wait_s = min(interval_s - spent_s, until_s - time.monotonic() - spent_s)
+    wait_s = min(interval_s - spent_s, so_far.until_s - time.monotonic() - spent_s)
     progress(f"looking again in {max(wait_s, 0.0):.1f} s")
     time.sleep(max(wait_s, 0.0))
     so_far.take(1)
     if settings.interval_s is None:
-        _look_on(so_far, settings, min(until_s, so_far.samples[0].taken_at_s + LONGEST_S), progress)
+        _look_on(so_far, settings, min(so_far.until_s, so_far.samples[0].taken_at_s + LONGEST_S), progress)
 
 
 def _look_on(so_far: _SoFar, settings: Settings, until_s: float, progress: Progress) -> None:
@@ -163,50 +153,51 @@ def _too_early(so_far: _SoFar, settings: Settings) -> tuple[float, str]:
     return SIGN_S, "no rank waits, and none has done anything yet"
 
 
-def _look_again(find: Finder, so_far: _SoFar, settings: Settings, until_s: float, progress: Progress) -> None:
+def _look_again(so_far: _SoFar, settings: Settings, progress: Progress) -> None:
     """Samples the job as it is now, once more."""
     try:
-        so_far.job = find()
+        so_far.job = so_far.site.find()
     except InputError:
         so_far.is_void = "the job ended, or is between two attempts: no rank of it is left"
         return
     so_far.samples = []
-    _sample_twice(so_far, settings, until_s, progress)
+    _sample_twice(so_far, settings, progress)
     if so_far.has_changed:
         so_far.is_void = "restarting: its processes changed while they were looked at, twice"
 
 
-def _attach(so_far: _SoFar, settings: Settings, until_s: float, progress: Progress) -> None:
+def _attach(so_far: _SoFar, settings: Settings, progress: Progress) -> None:
     """Recorders that nothing else gives access to, in place of their absences."""
     if so_far.is_void:
         return
     situation = Situation.of(EvidenceView.of(so_far.evidence), settings.rules)
-    world = so_far.job.world
-    wanted = ranks_to_attach_to(situation, world.ranks, settings.policy)
-    if wanted:
-        progress(f"attaching to {len(wanted)} ranks for their recorders")
-        number = len(so_far.samples) - 1
-        found, note = read_by_attaching(world, wanted, number, until_s, is_kept=settings.is_kept)
-        so_far.samples = [sample.without_recorders({rank.rank for rank in wanted}) for sample in so_far.samples]
-        so_far.samples[number] = so_far.samples[number].with_more(found)
-        so_far.notes += [note] if note else []
+    wanted = ranks_to_attach_to(situation, settings.policy)
+    if not wanted:
+        return
+    progress(f"attaching to {len(wanted)} ranks for their recorders")
+    number = len(so_far.samples) - 1
+    attached = so_far.site.attach(wanted, number, so_far.until_s, is_kept=settings.is_kept)
+    reached = {item.rank for item in attached.evidence}
+    so_far.samples = [sample.without_recorders(reached) for sample in so_far.samples]
+    so_far.samples[number] = so_far.samples[number].with_more(attached.evidence)
+    if settings.is_kept:
+        told = f"torch's worker server stays in {attached.kept_count} of {len(wanted)} ranks, as --keep-attached asks for"
+        so_far.notes.append(told)
 
 
-def _explain(so_far: _SoFar, settings: Settings, until_s: float, progress: Progress) -> None:
+def _explain(so_far: _SoFar, settings: Settings, progress: Progress) -> None:
     """Logs, and native stacks of those whose Python stacks do not explain."""
-    ranks = so_far.job.world.ranks
     progress("reading logs")
-    so_far.more += read_logs(ranks)
+    so_far.more += so_far.site.software(so_far.until_s)
+    so_far.more += so_far.site.logs(so_far.until_s)
     if any(sample.refused_ranks for sample in so_far.samples):  # then native ones would be refused, too
         wanted_ranks = {item.rank for item in so_far.seen if item.rank is not None and _is_stack_absence(item)}
-        so_far.more += annotate_stacks(read_faulthandler_stacks(ranks, sorted(wanted_ranks)), ranks)
+        so_far.more += so_far.site.fault_stacks(wanted_ranks, so_far.until_s)
         return
     wanted = ranks_that_need_native(Situation.of(EvidenceView.of(so_far.evidence), settings.rules))
-    left_s = until_s - time.monotonic()
-    if wanted and left_s > 1.0:
+    if wanted:
         progress(f"taking native stacks of {len(wanted)} ranks")
-        chosen = [rank for rank in ranks if rank.rank in wanted]
-        so_far.more += take_native_stacks(chosen, len(so_far.samples) - 1, deadline_s=left_s / len(chosen))
+        so_far.more += so_far.site.native_stacks(wanted, len(so_far.samples) - 1, so_far.until_s)
 
 
 def _is_stack_absence(item: Evidence) -> bool:
@@ -223,7 +214,7 @@ def _conclude(so_far: _SoFar, settings: Settings, took_s: float) -> Scanned:
         took_s=round(took_s, 3),
         source=so_far.job.source,
         sampled_at=tuple(sample.taken_at for sample in so_far.samples),
-        notes=tuple(so_far.notes),
+        notes=(*so_far.site.remarks, *so_far.notes),
         rules=settings.rules,
         is_void=so_far.is_void,
     )

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from pardbg.watchdog.model.evidence import (
     Absence,
     Evidence,
@@ -13,6 +15,9 @@ from pardbg.watchdog.model.evidence import (
     LogTraceback,
     Observation,
     RankDescription,
+    SchedulerEnding,
+    SharedEntries,
+    SoftwareSeen,
     Stack,
 )
 from pardbg.watchdog.model.heartbeat import Ending, EndingKind, Heartbeat
@@ -60,6 +65,25 @@ class EvidenceView:
         )
 
     @cached_property
+    def software(self) -> dict[int, SoftwareSeen]:
+        """The versions that ranks run, by rank; NCCL's also from their recorders."""
+        seen = {
+            item.rank: item.observation
+            for item in self.evidence
+            if isinstance(item.observation, SoftwareSeen) and item.rank is not None
+        }
+        for rank, recording in self.recordings.items():
+            if recording.library_version:
+                known = seen.get(rank, SoftwareSeen())
+                seen[rank] = replace(known, nccl=known.nccl or recording.library_version)
+        return seen
+
+    @cached_property
+    def scheduler_ending(self) -> Evidence | None:
+        """What the scheduler says of the end of the job."""
+        return next((item for item in self.evidence if isinstance(item.observation, SchedulerEnding)), None)
+
+    @cached_property
     def heartbeats(self) -> dict[int, Heartbeat]:
         """The newest heartbeat of each rank."""
         return {rank: list(found.values())[-1] for rank, found in self._by_sample(_heartbeat).items()}
@@ -105,6 +129,13 @@ class EvidenceView:
     def recordings(self) -> dict[int, Recording]:
         """The newest usable recording of each rank."""
         return {rank: samples[-1] for rank, samples in self.samples.items()}
+
+    @cached_property
+    def shared_entries(self) -> dict[tuple[int, str], Recording]:
+        """What was read of another rank with the same hashes, by rank and name of the group."""
+        seen = (item.observation for item in self.evidence)
+        shared = (entries for entries in seen if isinstance(entries, SharedEntries))
+        return {(rank, entries.group): entries.recording for entries in shared for rank in entries.ranks}
 
     @cached_property
     def stacks(self) -> dict[int, tuple[Stack, ...]]:
@@ -191,7 +222,9 @@ class EvidenceView:
     def absences(self) -> tuple[Evidence, ...]:
         """Everything that could not be seen, recorders that are off and files that never came included."""
         lost = {
-            (item.source, item.rank, item.observation): item for item in self.evidence if isinstance(item.observation, Absence)
+            (item.source, item.rank, item.host if item.rank is None else None, item.observation): item
+            for item in self.evidence
+            if isinstance(item.observation, Absence)
         }
         return (*lost.values(), *self._silent_recorders())  # what was missing in both samples is missing once
 
@@ -259,7 +292,7 @@ class EvidenceView:
         return {
             (item.source, item.rank): item
             for item in self.evidence
-            if item.rank is not None and not isinstance(item.observation, Heartbeat)
+            if item.rank is not None and not isinstance(item.observation, Heartbeat | SharedEntries)
         }
 
     @cached_property

@@ -6,13 +6,18 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from pardbg.collectors.attach.lines import detach_lines, serve_lines
+from pardbg.collectors.attach.server_threads import has_server_thread
 from pardbg.collectors.attach.shooting import Outcome, shoot
 from pardbg.collectors.live.recorders.http_exchange import NoAnswerError, exchange
 from pardbg.collectors.live.recorders.listening import UnixAddress
+from pardbg.collectors.procfs.stat import parse_stat
+from pardbg.watchdog.model.world import RankProcess
 from tests.collectors.attach.started import Target, started
 
 ANSWER_S = 5.0
@@ -25,11 +30,34 @@ def training(world: int) -> Iterator[list[Target]]:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
     with ExitStack() as stack:
-        entered = [started("rank.py", str(rank), str(world), port, is_awaited=False) for rank in range(world)]
-        targets = [stack.enter_context(target) for target in entered]
+        targets = [stack.enter_context(_started_rank(rank, world, port)) for rank in range(world)]
         for target in targets:
             target.wait_until_ready()
         yield targets
+
+
+def _started_rank(rank: int, world: int, port: str) -> AbstractContextManager[Target]:
+    variables = [
+        f"RANK={rank}",
+        f"WORLD_SIZE={world}",
+        "MASTER_ADDR=127.0.0.1",
+        f"MASTER_PORT={port}",
+    ]  # by which a scan finds it
+    return started("rank.py", str(rank), str(world), port, prefix=["env", *variables], is_awaited=False)
+
+
+def as_rank(target: Target, number: int = 0, *, root: str = "", **more: object) -> RankProcess:
+    """A target as the scan knows a rank; ``root``: where it is to write, its usual place if empty."""
+    stat = parse_stat(Path(f"/proc/{target.pid}/stat").read_text())
+    rank = RankProcess(
+        rank=number,
+        pid=target.pid,
+        started_ticks=stat.started_ticks,
+        host="here",
+        uid=Path(f"/proc/{target.pid}").stat().st_uid,
+        recorder={"PARDBG_DIR": root} if root else {},
+    )
+    return replace(rank, **more)
 
 
 def answers(pid: int, folder: Path, within_s: float = ANSWER_S) -> bool:
@@ -53,8 +81,11 @@ def attach_and_detach(pid: int, folder: Path) -> tuple[Outcome, Outcome]:
     attached = shoot(pid, serve_lines(str(folder)))
     if not answers(pid, folder):
         return attached, Outcome(why="it never answered")
-    detached = shoot(pid, detach_lines())
-    return attached, detached
+    until_s = time.monotonic() + ANSWER_S
+    while True:
+        detached = shoot(pid, detach_lines())
+        if not has_server_thread(pid) or time.monotonic() > until_s:
+            return attached, detached
 
 
 if __name__ == "__main__":

@@ -36,6 +36,21 @@ class Target:
         word = self.process.stdout.readline().strip()
         assert word == "ready", word
 
+    def run(self, line: str, *, is_awaited: bool = True) -> None:
+        """Makes a rank run a line of Python."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        if is_awaited:
+            self.wait_until_told()
+
+    def wait_until_told(self) -> None:
+        """Until it has run a line that was not awaited."""
+        assert self.process.stdout is not None
+        word = self.process.stdout.readline().strip()
+        assert word == "told", word
+
     def end(self, words: str = "") -> tuple[int, str]:
         """Waits for its end: its exit code and what it has said."""
         out, _ = self.process.communicate(words, timeout=WAIT_S)

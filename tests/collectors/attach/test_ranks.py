@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from pardbg.collectors.attach.lines import attach_lines
+from pardbg.collectors.attach import lines
 from pardbg.collectors.attach.shooting import shoot
 from tests.collectors.attach.ranks import attach_and_detach, training
+from tests.collectors.attach.started import started
 
 pytest.importorskip("torch", reason="torch is not installed: pip install 'pardbg[demo]'")
 pytestmark = [
     pytest.mark.live,
-    pytest.mark.slow,
     pytest.mark.skipif(os.uname().machine != "x86_64" or os.geteuid() != 0, reason="shots are for x86_64, as root"),
 ]
 
@@ -47,27 +47,15 @@ def test_attach_and_detach_leave_nothing_in_a_rank_that_trains(times: int, short
         assert target.end() == (0, "right\n")
 
 
-def test_lines_of_a_scan_write_groups_and_recorder_and_leave_nothing(short_folder: Path) -> None:
-    with training(1) as (target,):
-        threads = target.threads
-        outcome = shoot(target.pid, attach_lines(str(short_folder), 0))
-        assert outcome.is_done, outcome
-        assert sorted(path.name for path in short_folder.iterdir()) == ["dump_rank_0", "groups.jsonl"]
-        assert (short_folder / "groups.jsonl").read_text().count('"backend": "gloo"') == 1
-        assert b"entries" in (short_folder / "dump_rank_0").read_bytes()
-        assert target.threads == threads
-        assert target.end() == (0, "right\n")
-
-
-@pytest.mark.parametrize("kills", [6, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_kills_while_attaching_do_no_harm_to_two_ranks(
-    kills: int, short_folder: Path, record_property: Callable[[str, object], None]
+    short_folder: Path, record_property: Callable[[str, object], None]
 ) -> None:
     dice = random.Random(5)
     program = str(Path(__file__).with_name("ranks.py"))
     done = 0
     with training(2) as targets:
-        for number in range(kills):
+        for number in range(200):
             target = targets[number % 2]
             folder = short_folder / str(number % 2)
             folder.mkdir(exist_ok=True)
@@ -85,3 +73,13 @@ def test_kills_while_attaching_do_no_harm_to_two_ranks(
             target.process.stdin = None
         assert [target.end() for target in targets] == [(0, "right\n")] * 2
     record_property("attached_and_detached", done)
+
+
+@pytest.mark.parametrize("lock", ["free", "holding"])
+def test_rank_that_ends_meanwhile_ends_as_it_would_have(lock: str) -> None:
+    """Its interpreter waits for the lines: else it would make torch's thread exit, for which C++ ends the process."""
+    code = lines._guarded("modules['time'].sleep(1.0)")
+    with started("ending.py", lock, "0.7") as target:
+        outcome = shoot(target.pid, code)
+        assert outcome.shot is not None, outcome
+        assert target.end() == (0, "")

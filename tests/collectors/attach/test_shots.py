@@ -11,7 +11,6 @@ from pardbg.collectors.attach.shooting import shoot
 from tests.collectors.attach.started import COMPILER, compiled, started
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.skipif(os.uname().machine != "x86_64" or os.geteuid() != 0, reason="shots are for x86_64, as root"),
 ]
 

@@ -14,7 +14,6 @@ from pardbg.collectors.attach.tracer import ShotError, Tracee, stopped
 from tests.collectors.attach.started import COMPILER, Target, compiled, started
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.skipif(os.uname().machine != "x86_64" or os.geteuid() != 0, reason="shots are for x86_64, as root"),
 ]
 
@@ -26,7 +25,11 @@ def _other_thread(target: Target) -> int:
 
 
 def _tracer(tid: int) -> str:
-    lines = Path(f"/proc/{tid}/status").read_text().splitlines()
+    """Who traces it; nobody if it has ended."""
+    try:
+        lines = Path(f"/proc/{tid}/status").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return "0"
     return next(line.split()[1] for line in lines if line.startswith("TracerPid"))
 
 
@@ -60,7 +63,7 @@ def test_thread_that_ends_while_it_is_taken_hold_of_is_let_go() -> None:
 def test_thread_that_cannot_stop_is_left_alone(tmp_path: Path) -> None:
     with started("unready.py", "waits_for_child", str(compiled("park", tmp_path, "-mavx2"))) as target:
         tid = _other_thread(target)
-        assert "it is in an uninterruptible call" in shoot(target.pid, "1").why
+        assert shoot(target.pid, "1").why == "another process shares its memory"
         caught: list[str] = []
 
         def hold() -> None:

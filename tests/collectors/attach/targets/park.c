@@ -1,4 +1,4 @@
-/* Parks in poll() with every vector register, the rounding modes, errno, a signal mask and an alternate stack set. 0: all are intact. */
+/* What C does in targets. First: parks in poll() with every vector register, the rounding modes, errno, a signal mask and an alternate stack set. 0: all are intact. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -65,4 +65,54 @@ void wait_for_child(int seconds) {
     sleep(seconds);
     _exit(0);
   }
+}
+
+/* A worker, as libraries have them, and a caller that waits for it so many times with whatever it holds. */
+static pthread_mutex_t work = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t begin = PTHREAD_COND_INITIALIZER, end = PTHREAD_COND_INITIALIZER;
+static int given, done;
+
+static void *serve(void *unused) {
+  pthread_mutex_lock(&work);
+  for (;;) {
+    while (given == done) pthread_cond_wait(&begin, &work);
+    done++;
+    pthread_cond_signal(&end);
+  }
+  return unused;
+}
+
+void start_worker(void) {
+  pthread_t thread;
+  pthread_create(&thread, 0, serve, 0);
+  pthread_detach(thread);
+}
+
+int compute(int times, int microseconds) {
+  for (int i = 0; i < times; i++) {
+    usleep(microseconds);
+    pthread_mutex_lock(&work);
+    given++;
+    pthread_cond_signal(&begin);
+    while (given != done) pthread_cond_wait(&end, &work);
+    pthread_mutex_unlock(&work);
+  }
+  return done;
+}
+
+/* Mostly within the lock of the memory allocator: such blocks are too large for a thread's own store. */
+static void *allocate(void *stop) {
+  while (!*(volatile int *)stop) {
+    void *one = malloc(5000), *other = malloc(70000);
+    free(one);
+    free(other);
+  }
+  return 0;
+}
+
+static int is_over;
+void allocate_in_thread(void) {
+  pthread_t thread;
+  pthread_create(&thread, 0, allocate, &is_over);
+  pthread_detach(thread);
 }

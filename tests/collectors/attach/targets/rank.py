@@ -1,4 +1,7 @@
-"""One rank that trains until its input ends: ``rank.py RANK WORLD PORT``; prints how many steps it made, all of them right."""
+"""One rank that trains until its input ends: ``rank.py RANK WORLD PORT``; prints how many steps it made, all of them right.
+
+Lines of its input are run as Python, by the thread that reads them; each is answered by ``told``.
+"""
 
 # ruff: noqa: T201 - what it prints is read by tests
 
@@ -11,8 +14,10 @@ import torch
 from torch import distributed as dist
 
 
-def _wait_for_end(over: threading.Event) -> None:
-    sys.stdin.read()
+def _read(over: threading.Event) -> None:
+    for line in sys.stdin:
+        exec(line, {"torch": torch, "dist": dist})  # noqa: S102
+        print("told", flush=True)
     over.set()
 
 
@@ -28,7 +33,7 @@ def main() -> None:
         timeout=dt.timedelta(seconds=60),
     )
     over = threading.Event()
-    threading.Thread(target=_wait_for_end, args=(over,), daemon=True).start()
+    threading.Thread(target=_read, args=(over,), daemon=True).start()
     steps, wrong = 0, 0
     print("ready", flush=True)
     while True:

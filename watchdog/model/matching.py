@@ -6,7 +6,10 @@ all-to-all, gather and scatter differ legally, and so do the types of the tensor
 """
 
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
 from math import prod
+from zlib import crc32
 
 from pardbg.watchdog.model.names import Mismatch
 from pardbg.watchdog.model.operations import EQUAL_SIZE_OPS, ROOTED_OPS
@@ -34,10 +37,16 @@ class Token:
             return Mismatch.CALL_SITE
         return None
 
-    @property
+    @cached_property
     def hard(self) -> "Token":
         """The token without its call site, which may differ legally."""
-        return Token(self.op, self.dtypes, self.elements, None)
+        return self if self.where is None else Token(self.op, self.dtypes, self.elements, None)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Eight bytes that are the same for equal tokens, on every machine."""
+        told = repr((self.op, self.dtypes, self.elements, self.where))
+        return blake2b(told.encode(errors="backslashreplace"), digest_size=8).digest()
 
 
 def tokenize(recording: Recording, operation: Operation, cache: dict[tuple[int, int], Token]) -> Token:
@@ -51,10 +60,20 @@ def tokenize(recording: Recording, operation: Operation, cache: dict[tuple[int, 
     return token
 
 
-def call_site(frames: tuple[Frame, ...]) -> str | None:
+def chain(before: int, token: Token) -> int:
+    """Continues a chain of hashes (`Block`), which starts with 0, by one operation."""
+    return crc32(token.digest, before)
+
+
+def call_frame(frames: tuple[Frame, ...]) -> Frame | None:
     """The innermost frame outside of torch: where the training code issued the operation."""
     own = (frame for frame in frames if "/torch/" not in frame.filename)
-    frame = next(own, frames[0] if frames else None)
+    return next(own, frames[0] if frames else None)
+
+
+def call_site(frames: tuple[Frame, ...]) -> str | None:
+    """The same as reports write it."""
+    frame = call_frame(frames)
     return frame.where if frame else None
 
 

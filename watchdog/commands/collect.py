@@ -1,0 +1,23 @@
+"""`pardbg collect`: one node's part of a scan, spoken over standard input and output."""
+
+import click
+
+
+@click.command(
+    epilog="""\b
+Example (what `pardbg scan --via srun` starts on every node):
+  srun --jobid 1234 --overlap --ntasks-per-node=1 pardbg collect
+"""
+)
+@click.option("--node", metavar="NAME", help="What this node is called; else as Slurm calls it, else its host name.")
+def collect(node: str | None) -> None:
+    """Answer a scan's questions about the ranks on this node, until nobody asks any more.
+
+    People do not start this: `pardbg scan` does, on each node of a job. It speaks lines of JSON on standard input and output,
+    and ends when its input does.
+    """
+    from pardbg.watchdog.scan.nodes.serving import Server  # noqa: PLC0415 - `--help` does not wait for it
+    from pardbg.watchdog.transport.serving import node_name, serve  # noqa: PLC0415
+
+    name = node_name(node)
+    serve(Server(name).answer, node=name)

@@ -1,0 +1,85 @@
+"""A node's side of a scan: each request is put to the part of the job that runs here. State: the job found last."""
+
+import time
+
+from pardbg.collectors.jobs.find import find_world
+from pardbg.collectors.jobs.query import JobQuery
+from pardbg.watchdog.errors import AmbiguousJobError, InputError, ParseError
+from pardbg.watchdog.model.evidence import Evidence
+from pardbg.watchdog.scan.ended import add_ended_ranks
+from pardbg.watchdog.scan.local_site import LocalSite
+from pardbg.watchdog.scan.nodes.messages import (
+    AttachTo,
+    Failed,
+    Find,
+    Found,
+    Looking,
+    ReadFaultStacks,
+    ReadLogs,
+    ReadSoftware,
+    Reply,
+    Request,
+    Seen,
+    TakeNativeStacks,
+    TakeSample,
+    decode_request,
+    encode,
+)
+
+
+class Server:
+    """Answers requests about the one job that it was asked to find."""
+
+    def __init__(self, node: str) -> None:
+        """``node``: the name of this node among those of the job."""
+        self._node = node
+        self._site: LocalSite | None = None
+
+    def answer(self, data: bytes) -> bytes:
+        """One request, one answer, whatever happens."""
+        try:
+            return encode(self._answer(decode_request(data)))
+        except ParseError as error:
+            return encode(Failed(problem=str(error)))
+
+    def _answer(self, request: Request) -> Reply:
+        if isinstance(request, Find):
+            return self._find(request)
+        if self._site is None:
+            return Failed(problem="it was asked about a job before it was told which")
+        return _look(self._site, request)
+
+    def _find(self, request: Find) -> Found:
+        query = JobQuery(job=request.job, pids=request.pids, world_size=request.world_size, node=self._node)
+        site = LocalSite(lambda: add_ended_ranks(find_world(query)))
+        try:
+            chosen = site.find()
+        except AmbiguousJobError as error:
+            return Found(problem=str(error), remedy=error.remedy, choices=error.choices)
+        except InputError as error:
+            return Found(problem=str(error), remedy=error.remedy)
+        self._site = site
+        return Found(chosen=chosen)
+
+
+def _look(site: LocalSite, request: Looking) -> Seen:
+    until_s = time.monotonic() + request.within_s
+    if isinstance(request, TakeSample):
+        sample = site.sample(request.number, until_s)
+        return Seen(evidence=sample.evidence, taken_at=sample.taken_at, refused_ranks=tuple(sorted(sample.refused_ranks)))
+    if isinstance(request, AttachTo):
+        attached = site.attach(request.ranks, request.sample, until_s, is_kept=request.is_kept)
+        return Seen(evidence=attached.evidence, kept_count=attached.kept_count)
+    return Seen(evidence=_read(site, request, until_s))
+
+
+def _read(
+    site: LocalSite, request: ReadSoftware | ReadLogs | ReadFaultStacks | TakeNativeStacks, until_s: float
+) -> tuple[Evidence, ...]:
+    if isinstance(request, ReadSoftware):
+        return site.software(until_s)
+    if isinstance(request, ReadLogs):
+        return site.logs(until_s)
+    if isinstance(request, ReadFaultStacks):
+        return site.fault_stacks(request.ranks, until_s)
+    return site.native_stacks(request.ranks, request.sample, until_s)

@@ -1,0 +1,41 @@
+"""What was seen at one moment."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+
+from pardbg.watchdog.model.evidence import Absence, Evidence
+from pardbg.watchdog.model.names import AbsenceReason, CollectorName
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What was seen at one moment. ``taken_at`` is RFC 3339, ``taken_at_s`` on the monotonic clock.
+
+    ``refused_ranks`` may not be looked into from outside.
+    """
+
+    evidence: tuple[Evidence, ...]
+    taken_at: str
+    taken_at_s: float
+    refused_ranks: frozenset[int] = frozenset()
+
+    @property
+    def lost_ranks(self) -> frozenset[int]:
+        """The ranks whose processes are no longer those that were found."""
+        return frozenset(
+            item.rank
+            for item in self.evidence
+            if item.source is CollectorName.HOST
+            and item.rank is not None
+            and isinstance(item.observation, Absence)
+            and item.observation.reason is AbsenceReason.GONE
+        )
+
+    def without_recorders(self, ranks: Collection[int | None]) -> "Sample":
+        """The same without what it says of the recorders of these ranks: they have been reached in another way since."""
+        kept = (item for item in self.evidence if item.source is not CollectorName.FLIGHT_RECORDER or item.rank not in ranks)
+        return replace(self, evidence=tuple(kept))
+
+    def with_more(self, more: Iterable[Evidence]) -> "Sample":
+        """The same with more evidence."""
+        return replace(self, evidence=(*self.evidence, *more))

@@ -1,0 +1,1 @@
+"""Speaking to one `pardbg collect` on each node of a job: lines, processes that carry them, deadlines. Payloads are opaque."""
