@@ -5,11 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 TORCH := torch==2.13.0 numpy
 WORKERS ?= 2
-PARALLEL := tests/live/test_scan.py tests/live/test_scan_conditions.py tests/live/test_scan_prepared.py tests/live/test_crashes.py
 # Our folder `watchdog` must never be imported under its bare name (see watchdog/__init__.py).
 export PYTHONSAFEPATH := 1
 
-.PHONY: help demo test test-all lint types layers unit bench mutants format clean
+.PHONY: help demo test test-all test-seed lint types layers unit bench mutants format clean
 
 help:  ## Show this list.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -19,10 +18,12 @@ demo: $(VENV)/.demo  ## Start a small real job in which one rank stops joining, 
 
 test: lint types layers unit  ## Everything that must hold before a commit (under 15 minutes on 2 cores).
 
+test-seed: $(VENV)/.test  ## The job pardbg was begun for: 40 ranks on eight nodes (4 minutes, 6 GB).
+	$(BIN)/pytest tests/live/test_seed.py -m live
+
 test-all: test bench  ## ... and the slow rest.
 	$(BIN)/pytest -m "slow and not live" -n $(WORKERS)
-	$(BIN)/pytest -m "slow and live" $(PARALLEL) -n $(WORKERS)
-	$(BIN)/pytest -m "slow and live" $(PARALLEL:%=--ignore=%)
+	$(BIN)/pytest -m "slow and live" -n $(WORKERS) --dist loadgroup
 
 lint: $(VENV)/.test  ## ruff, linter and formatter.
 	$(BIN)/ruff check .
@@ -36,8 +37,7 @@ layers: $(VENV)/.test  ## The one-way flow of ARCHITECTURE.md.
 
 unit: $(VENV)/.test  ## The tests.
 	$(BIN)/pytest -m "not slow and not live" -n $(WORKERS)
-	$(BIN)/pytest -m "live and not slow" $(PARALLEL) -n $(WORKERS)
-	$(BIN)/pytest -m "live and not slow" $(PARALLEL:%=--ignore=%)  # in one process: recorded jobs serve several tests
+	$(BIN)/pytest -m "live and not slow" -n $(WORKERS) --dist loadgroup  # tests/conftest.py says who stays together
 
 bench: $(VENV)/.test  ## Speed and memory, with torchfrtrace on the same files.
 	$(BIN)/pardbg bench

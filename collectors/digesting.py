@@ -4,17 +4,18 @@ Kept are the operations that say where a rank stands: those that are unfinished,
 a `Summary` holds hashes. Nothing of it is "missing": see `watchdog/graph/progress.py`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
 from pardbg.collectors.cutting import keep_operations
+from pardbg.watchdog.model.issuing import issuing_functions, loop_function
 from pardbg.watchdog.model.matching import Token, call_frame, chain, tokenize
 from pardbg.watchdog.model.operations import ROOTED_OPS
 from pardbg.watchdog.model.pauses import longest_gap_ns, usual_gap_ns
 from pardbg.watchdog.model.recording import Frame, Recording
-from pardbg.watchdog.model.summary import BLOCK_SIZE, KEPT_OPEN, KEPT_P2P, Block, Summary
+from pardbg.watchdog.model.summary import BLOCK_SIZE, KEPT_OPEN, KEPT_P2P, Block, Function, Summary
 
 MOST_BYTES = 8 * 1024
 _KEPT_FINISHED = 2
@@ -34,6 +35,8 @@ def digest(recording: Recording, most_bytes: int = MOST_BYTES) -> Recording:
         first_record_id=recording.first_record_id,
         longest_gap_ns=longest_gap_ns(recording),
         usual_gap_ns=usual_gap_ns(recording),
+        functions=_by_file(issuing_functions(recording)),
+        loop_function=loop_function(recording),
         blocks=() if recording.damage else tuple(_blocks(recording, lanes)),
     )
     small = _keep(recording, lanes, KEPT_OPEN, KEPT_P2P, summary)
@@ -50,7 +53,7 @@ def _cut_down(recording: Recording, lanes: "_Lanes", summary: Summary, most_byte
         without_blocks = replace(few, blocks=(), cut=f"{few.cut}, and what was issued before")
         small = _keep(recording, lanes, 1, 1, without_blocks)
     if _size(small) > most_bytes:
-        told = replace(small.summary or summary, cut="call sites, sizes, and most of the operations")
+        told = replace(small.summary or summary, functions=(), cut="call sites, sizes, and most of the operations")
         bare = tuple(replace(signature, input_sizes=(), output_sizes=()) for signature in small.signatures)
         small = replace(small, sites=tuple(() for _ in small.sites), signatures=bare, summary=told)
     longest = sorted(small.configs, key=lambda config: -len(config.runs))
@@ -58,7 +61,32 @@ def _cut_down(recording: Recording, lanes: "_Lanes", summary: Summary, most_byte
         gone = longest.pop(0)
         told = replace(small.summary or summary, cut="the members of large groups, and most of the operations")
         small = replace(small, configs=tuple(config for config in small.configs if config is not gone), summary=told)
-    return small
+    return small if _size(small) <= most_bytes else _nothing(recording, most_bytes)
+
+
+def _nothing(recording: Recording, most_bytes: int) -> Recording:
+    """Of a rank with hundreds of groups: half of the truth would make it look as if it had issued nothing."""
+    told = f"its digest would be larger than {most_bytes} bytes: too many groups"
+    empty = Recording(
+        version=recording.version,
+        library_version=recording.library_version,
+        groups=(),
+        signatures=(),
+        sites=(),
+        operations=(),
+        configs=(),
+        progress=(),
+        local_ids={},
+        damage=told,
+    )
+    return replace(empty, summary=Summary(cut="everything"))
+
+
+def _by_file(functions: Iterable[Function]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    files: dict[str, list[str]] = {}
+    for path, name in sorted(functions):
+        files.setdefault(path, []).append(name)
+    return tuple((path, tuple(names)) for path, names in files.items())
 
 
 def _size(recording: Recording) -> int:

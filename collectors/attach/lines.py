@@ -54,21 +54,36 @@ modules = sys.modules
 def attach(folder, rank):
     json = modules["json"]
     bindings, c10d = modules["torch._C._distributed_c10d"], modules["torch.distributed.distributed_c10d"]
-    world = c10d._world
     lines = []
     backends = set()
-    for group, members in list(world.pg_group_ranks.items()):
-        backend = str((world.pg_map.get(group) or ("",))[0])
+    for name, desc, backend, members in read_groups(c10d._world):
         backends.add(backend)
-        lines.append(json.dumps({
-            "name": str(world.pg_names.get(group, "")), "desc": str(getattr(group, "group_desc", "")), "backend": backend,
-            "runs": [[one, 1, 1] for one in sorted(members, key=members.get)]}) + "\\n")
+        runs = [[one, 1, 1] for one in sorted(members, key=members.get)]
+        lines.append(json.dumps({"name": name, "desc": desc, "backend": backend, "runs": runs}) + "\\n")
     write(folder, "@groups@", "".join(lines).encode())
     if any("nccl" in backend for backend in backends):
         serve(folder)
     elif getattr(bindings, "_dump_fr_trace", None) is not None:
         dump = lambda: bindings._dump_fr_trace(includeCollectives=True, includeStackTraces=True, onlyActive=False)
         write(folder, "dump_rank_%d" % rank, without_compiler(dump))
+
+# No group is held for a moment: if the program destroyed its groups meanwhile, the last to hold one would have to end it, and
+# a thread of the group itself cannot. So what is told of them is read without them, by calls that nothing comes between.
+def read_groups(world):
+    operator = modules["operator"]
+    first = operator.itemgetter(0)
+    def told(groups, of=None):
+        ids = list(map(id, groups))
+        values = list(groups.values()) if of is None else list(map(of, groups.values()))
+        return dict(zip(ids, values)) if ids == list(map(id, groups)) and len(ids) == len(values) else {}
+    members, names = told(world.pg_group_ranks), told(world.pg_names)
+    backends = told(world.pg_map, first)
+    descs = {}
+    if hasattr(modules["torch._C._distributed_c10d"].ProcessGroup, "group_desc"):
+        ids, values = list(map(id, world.pg_names)), list(map(operator.attrgetter("group_desc"), world.pg_names))
+        descs = dict(zip(ids, values)) if len(ids) == len(values) else {}
+    for one, ranks in members.items():
+        yield str(names.get(one, "")), str(descs.get(one, "")), str(backends.get(one, "")), ranks
 
 def write(folder, name, data):
     os = modules["os"]

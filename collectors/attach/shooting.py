@@ -1,7 +1,7 @@
 """Chooses a thread and fires one shot at a process, then waits until the thread is back in its call.
 
 Cost: that of `shot.py`, once. Deadline: a shot not done within `DONE_S` is left alone and told as pending: it is done as soon
-as the interpreter lock comes free. It is never repeated.
+as the interpreter lock comes free. It is never repeated; what was refused because the threads moved is tried `TRIES` times.
 """
 
 import time
@@ -20,6 +20,7 @@ from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.names import AbsenceReason
 
 DONE_S = 2.0
+TRIES = 4
 _POLL_S = 0.001
 _MS = 1_000_000
 
@@ -35,6 +36,15 @@ class Outcome(Noun, frozen=True, kw_only=True):
 
 def shoot(pid: int, code: str, *, proc: Path = Path("/proc")) -> Outcome:
     """Makes one parked thread of a process run Python source; every refusal is an outcome."""
+    outcome = _shoot_once(pid, code, proc)
+    for _ in range(TRIES - 1):
+        if outcome.shot is not None or outcome.reason is not AbsenceReason.SKIPPED:
+            break  # nothing else is known to pass in a moment
+        outcome = _shoot_once(pid, code, proc)
+    return outcome
+
+
+def _shoot_once(pid: int, code: str, proc: Path) -> Outcome:
     chosen = assess(pid, proc)
     if isinstance(chosen, Refused):
         return Outcome(why=chosen.why, reason=chosen.reason)

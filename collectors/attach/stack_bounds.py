@@ -34,7 +34,8 @@ def holds_any(stack: bytes, addresses: tuple[int, ...]) -> bool:
 
 
 def _holds(stack: bytes, word: bytes) -> bool:
-    at = stack.find(word)
-    while at >= 0 and at % 8:
-        at = stack.find(word, at + 1)
+    stem = word.rstrip(b"\0")  # stacks are full of zeros, which make a search for some slow
+    at = stack.find(stem)
+    while at >= 0 and (at % 8 or stack[at : at + 8] != word):
+        at = stack.find(stem, at + 1)
     return at >= 0

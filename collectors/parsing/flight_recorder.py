@@ -1,6 +1,5 @@
 """A flight-recorder dump: bytes in, a `Recording` out."""
 
-import re
 from typing import Any
 
 import msgspec
@@ -17,8 +16,8 @@ from pardbg.collectors.parsing.completion import (
     unrecorded_p2p,
 )
 from pardbg.collectors.parsing.dump_format import RawConfig, RawDump, RawEntry, decode_dump
+from pardbg.collectors.parsing.member_text import read_members
 from pardbg.watchdog.errors import ParseError
-from pardbg.watchdog.model.members import MAX_WORLD_SIZE
 from pardbg.watchdog.model.operations import DEVICE_BACKENDS, P2P_OPS
 from pardbg.watchdog.model.recording import (
     NO_SITE,
@@ -32,7 +31,6 @@ from pardbg.watchdog.model.recording import (
 )
 
 _LARGEST_LINE = 1_000_000_000
-_RANK_NUMBER = re.compile(r"(?<![\w.-])\d{1,9}(?![\w.])", re.ASCII)
 
 
 def parse_flight_recorder(data: bytes) -> Recording:
@@ -273,7 +271,5 @@ def _read_line(value: object) -> int:
 def _read_config(key: str, config: RawConfig) -> GroupConfig | None:
     """Reads the member text ``[0, 1]``. gloo writes one nameless, empty entry (torch 2.13): no configuration."""
     name = config.name or key
-    numbers = tuple(map(int, _RANK_NUMBER.findall(config.ranks)))
-    if not name or not numbers or len(numbers) > MAX_WORLD_SIZE or max(numbers) >= MAX_WORLD_SIZE:
-        return None
-    return GroupConfig.of(name, config.desc, numbers)
+    runs = read_members(config.ranks)
+    return GroupConfig(name=name, desc=config.desc, runs=runs) if name and runs else None

@@ -20,11 +20,8 @@ OUT_OF_REACH = {"gil", "regex", "stopped", "killed-store", "killed-awaited", "st
 # What make test runs; all others are in make test-all.
 EVERYDAY = (
     Case("train", "checkpoint", MISSING, "checkpoint-io", {2}),
-    Case("train", "left-loop-return", MISSING, "left-loop", {2}),
     Case("train", "exception-sleep", DEAD, "exception", {2}),
     Case("train", "lock", MISSING, "lock", {2}, env=OFF),
-    Case("train", "loader", MISSING, "data-loading", {2}),
-    Case("train", "store-get", MISSING, "store-wait", {2}),
     Case("train", "gil", MISSING, "gil-held", {2}, env=OFF),
     Case("orders", "skips", DESYNC, None, {2}),
     Case("served", "skips", DESYNC, None, {2}),
@@ -35,6 +32,9 @@ EVERYDAY = (
     Case("styles", "batch-p2p", MISSING, "file-io", {2}),  # nothing but source lines shows that anybody waits
 )
 REST = (
+    Case("train", "left-loop-return", MISSING, "left-loop", {2}),
+    Case("train", "store-get", MISSING, "store-wait", {2}),
+    Case("train", "loader", MISSING, "data-loading", {2}),
     Case("train", "checkpoint-by-path", MISSING, "checkpoint-io", {2}),
     Case("train", "read-pipe", MISSING, "file-io", {2}, env=OFF),
     Case("train", "read-file", MISSING, "file-io", {2}),

@@ -18,6 +18,7 @@ from pardbg.watchdog.model.names import AbsenceReason
 
 pytestmark = [
     pytest.mark.live,
+    pytest.mark.slow,
     pytest.mark.skipif(bool(why_not() or why_no_accounting()), reason=why_not() or why_no_accounting()),
 ]
 

@@ -18,7 +18,7 @@ from pardbg.collectors.parsing.slurm_notices import NoticeKind, parse_notices
 from pardbg.collectors.parsing.slurm_record import SlurmState
 from pardbg.watchdog.model.names import Cause
 
-pytestmark = [pytest.mark.live, pytest.mark.skipif(bool(why_not()), reason=why_not())]
+pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 
 NODE_TIMEOUT_S = 10  # then n2 is silent for some 11 s before it is down: long enough to be seen so
 NOTICED_S = 90.0

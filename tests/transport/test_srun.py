@@ -66,6 +66,7 @@ def test_both_nodes_answer_twenty_requests_through_one_srun(cluster: Cluster, jo
         assert data_of(ask(conversation, b"only you", 5.0, ["n2"])) == {"n2": b"n2:only you"}
 
 
+@pytest.mark.slow
 def test_large_requests_and_large_answers_at_once_stay_whole(cluster: Cluster, job: str) -> None:
     with Conversation(through(cluster, job)) as conversation:
         asked = os.urandom(500_000)
@@ -74,6 +75,7 @@ def test_large_requests_and_large_answers_at_once_stay_whole(cluster: Cluster, j
         assert {len(data) for data in data_of(ask(conversation, b"bytes 2000000", 30.0)).values()} == {2_000_000}
 
 
+@pytest.mark.slow
 def test_a_task_that_dies_is_lost_at_once_and_alone(cluster: Cluster, job: str) -> None:
     with Conversation(through(cluster, job)) as conversation:
         ask(conversation, b"hello", 20.0)
@@ -85,6 +87,7 @@ def test_a_task_that_dies_is_lost_at_once_and_alone(cluster: Cluster, job: str) 
         assert set(data_of(ask(conversation, b"hello", 20.0))) == {"n1"}
 
 
+@pytest.mark.slow
 def test_a_task_that_stops_answering_is_a_reason_and_no_hang(cluster: Cluster, job: str) -> None:
     with Conversation(through(cluster, job)) as conversation:
         pids = data_of(ask(conversation, b"pid", 20.0))
@@ -96,6 +99,7 @@ def test_a_task_that_stops_answering_is_a_reason_and_no_hang(cluster: Cluster, j
     assert time.monotonic() - closing_s < 5.0
 
 
+@pytest.mark.slow
 def test_daemons_that_die_after_the_start_cost_nothing(cluster: Cluster, job: str) -> None:
     with Conversation(through(cluster, job)) as conversation:
         ask(conversation, b"hello", 20.0)
@@ -116,6 +120,7 @@ def test_a_node_whose_daemon_does_not_answer_at_the_start_costs_only_itself(clus
         os.kill(cluster.pid_of("n2"), signal.SIGCONT)
 
 
+@pytest.mark.slow
 def test_a_job_that_is_not_ours_or_not_there_is_a_reason(cluster: Cluster, job: str) -> None:
     with Conversation(through(cluster, job, program=(*as_user(NOBODY), "srun"))) as conversation:
         answers = ask(conversation, b"hello", 20.0)
@@ -125,6 +130,7 @@ def test_a_job_that_is_not_ours_or_not_there_is_a_reason(cluster: Cluster, job: 
         assert why(ask(conversation, b"hello", 20.0), "n2").startswith("gone: srun: ")
 
 
+@pytest.mark.slow
 def test_nodes_without_pardbg_say_what_to_give(cluster: Cluster, job: str) -> None:
     with Conversation(through(cluster, job, ("/nowhere/python", "collect"))) as conversation:
         answers = ask(conversation, b"hello", 20.0)

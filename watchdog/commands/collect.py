@@ -5,8 +5,8 @@ import click
 
 @click.command(
     epilog="""\b
-Example (what `pardbg scan --via srun` starts on every node):
-  srun --jobid 1234 --overlap --ntasks-per-node=1 pardbg collect
+Example (a scan starts it on every node, e.g. behind `srun --jobid 1234 --overlap`):
+  pardbg collect --node n17
 """
 )
 @click.option("--node", metavar="NAME", help="What this node is called; else as Slurm calls it, else its host name.")

@@ -42,6 +42,7 @@ Examples:
   pardbg scan --pid 4711 --json | jq .verdict.claim
   pardbg scan --job 1234                           # from a login node: srun looks on every node of the Slurm job
   pardbg scan --job exp7 --hosts n[01-08]          # the same over ssh
+  pardbg scan --job k8s:train/exp7                # kubectl looks into every pod of the job
   pardbg scan --job 1234 --save /shared/hang-1234
 """
 )
@@ -60,10 +61,10 @@ Examples:
 @click.option("--world", "world_size", type=click.IntRange(min=1), metavar="N", help="Only a job of N ranks.")
 @click.option(
     "--via",
-    type=click.Choice(["auto", "local", "srun", "ssh"]),
+    type=click.Choice(["auto", "local", "srun", "ssh", "kubectl"]),
     default="auto",
     show_default=True,
-    help="How to reach the job's nodes: auto asks Slurm where the job runs, and srun to look there.",
+    help="How to reach the job's nodes: auto asks Slurm or Kubernetes where the job runs, and srun or kubectl to look there.",
 )
 @click.option("--hosts", metavar="LIST", help="The nodes, for --via ssh: n[01-64], or a,b,c. Of a Slurm job they are known.")
 @click.option(

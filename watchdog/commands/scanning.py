@@ -9,8 +9,10 @@ from pardbg.watchdog.errors import AmbiguousJobError, InputError
 from pardbg.watchdog.positions.rules import CauseRule
 from pardbg.watchdog.scan.attaching import Policy
 from pardbg.watchdog.scan.ended import add_ended_ranks, name_newest, scan_ended
+from pardbg.watchdog.scan.kubernetes_ended import scan_kubernetes_ended
 from pardbg.watchdog.scan.local_site import LocalSite
 from pardbg.watchdog.scan.nodes.nodes_site import NodesSite
+from pardbg.watchdog.scan.nodes.pods_site import PodsSite
 from pardbg.watchdog.scan.nodes.reaching import Via, choose_route
 from pardbg.watchdog.scan.saving import make_folder, save_evidence
 from pardbg.watchdog.scan.scan import Progress, Scanned, Settings, scan
@@ -59,9 +61,13 @@ def run_scan(request: Request, progress: Progress) -> Scanned:
     route = choose_route(Via(request.via), request.job, request.hosts, request.remote_command)
     if route.slurm_job is not None and not route.slurm_job.state.holds_nodes:
         return scan_slurm_ended(route.slurm_job, query, settings, progress)
+    if route.kubernetes_job is not None and not route.kubernetes_job.running:
+        return scan_kubernetes_ended(route.kubernetes_job, query, settings, progress)
     if route.way is None:
         return _scan_here(query, settings, progress)
     with Conversation(route.way) as conversation:
+        if route.kubernetes_job is not None:
+            return scan(PodsSite(conversation, query, route.kubernetes_job), settings, progress)
         return scan(NodesSite(conversation, query, route.unreached), settings, progress)
 
 

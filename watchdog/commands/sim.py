@@ -9,7 +9,8 @@ import msgspec
 
 from pardbg.watchdog.errors import InputError
 from pardbg.watchdog.sim.recipe import BACKENDS, Recipe
-from pardbg.watchdog.sim.scenario import SCENARIOS, SimulatedJob, near_misses, simulate
+from pardbg.watchdog.sim.scenario import SCENARIOS, near_misses, simulate
+from pardbg.watchdog.sim.truth import Truth
 from pardbg.watchdog.sim.write import write_job
 
 _EXAMPLES = """\b
@@ -18,6 +19,7 @@ Examples:
   pardbg sim --ranks 16 --fault missing-participant --out /tmp/job
   pardbg sim --ranks 64 --fault desync-skipped --layout tp=4,pp=2,dp=8 --entries 2000 --out /tmp/job
   pardbg sim --ranks 4 --fault desync-extra --backend gloo --format json --missing 2 --out /tmp/job
+  pardbg sim --ranks 4096 --fault desync-extra --digests --entries 100 --out /tmp/job
   pardbg analyze /tmp/job
 """
 
@@ -47,9 +49,12 @@ def _list(context: click.Context, _: click.Parameter, is_wanted: bool) -> None: 
 @click.option(
     "--dump-version", type=click.Choice(["2.9", "2.10"]), help="Format of the dumps; by default as the back end writes."
 )
+@click.option(
+    "--digests", "are_digests", is_flag=True, help="What a scan of many nodes keeps, a file a node, instead of whole rings."
+)
 @click.option("--force", "is_forced", is_flag=True, help="Write even if the folder is not empty.")
 @click.option("--json", "as_json", is_flag=True, help="Print the truth as JSON.")
-def sim(out_dir: Path, *, is_forced: bool, as_json: bool, form: str, **recipe: Any) -> None:
+def sim(out_dir: Path, *, is_forced: bool, as_json: bool, form: str, are_digests: bool, **recipe: Any) -> None:
     """Write the evidence of a simulated job, with truth.json.
 
     Every rank's program is played until nothing moves; dumps, stacks and logs follow from where it stops.
@@ -57,14 +62,24 @@ def sim(out_dir: Path, *, is_forced: bool, as_json: bool, form: str, **recipe: A
     if out_dir.is_dir() and any(out_dir.iterdir()) and not is_forced:
         raise click.UsageError(f"{out_dir} is not empty: give another --out, or --force")
     try:
-        job = simulate(Recipe(**recipe, is_json=form == "json"))
+        write = _write_digests if are_digests else _write_files
+        truth, paths = write(Recipe(**recipe, is_json=form == "json"), out_dir)
     except InputError as error:
         raise click.UsageError(f"{error}: {error.remedy}" if error.remedy != InputError.remedy else str(error)) from error
-    try:
-        paths = write_job(job, out_dir)
     except OSError as error:
         raise click.ClickException(f"cannot write into {out_dir}: {error.strerror or error}") from error
-    click.echo(_as_json(job, paths) if as_json else _as_text(job, paths, out_dir))
+    click.echo(_as_json(truth, paths) if as_json else _as_text(truth, paths, out_dir))
+
+
+def _write_files(recipe: Recipe, out_dir: Path) -> tuple[Truth, list[Path]]:
+    job = simulate(recipe)
+    return job.truth, write_job(job, out_dir)
+
+
+def _write_digests(recipe: Recipe, out_dir: Path) -> tuple[Truth, list[Path]]:
+    from pardbg.watchdog.commands.digest_files import write_digests  # noqa: PLC0415 - `--help` does not wait for it
+
+    return write_digests(recipe, out_dir)
 
 
 def _list_lines() -> list[str]:
@@ -78,12 +93,11 @@ def _list_lines() -> list[str]:
     return lines
 
 
-def _as_json(job: SimulatedJob, paths: list[Path]) -> str:
-    return json.dumps({"files": [str(path) for path in paths], "truth": msgspec.to_builtins(job.truth)})
+def _as_json(truth: Truth, paths: list[Path]) -> str:
+    return json.dumps({"files": [str(path) for path in paths], "truth": msgspec.to_builtins(truth)})
 
 
-def _as_text(job: SimulatedJob, paths: list[Path], out_dir: Path) -> str:
-    truth = job.truth
+def _as_text(truth: Truth, paths: list[Path], out_dir: Path) -> str:
     verdict = truth.kind.value if truth.kind else truth.status.value
     blamed = f", culprits {', '.join(map(str, truth.culprits))}" if truth.culprits else ""
     return f"{len(paths)} files in {out_dir}\ntruth: {verdict}{blamed}\nnext: pardbg analyze {out_dir}"

@@ -24,7 +24,8 @@ def correlate(situation: Situation) -> Iterable[Finding]:
         cause=ending.cause,
         confidence=Confidence.ESTABLISHED,
         culprits=tuple(
-            Subject(scope=Scope.HOST, host=host, hosts=(host,), why="the scheduler lost it") for host in ending.hosts
+            Subject(scope=Scope.HOST, host=host, hosts=(host,), why="the scheduler says that it failed")
+            for host in ending.hosts
         ),
         claim=ending.claim,
         evidence=(line,),

@@ -7,11 +7,12 @@ from pardbg.watchdog.correlators.wording import count_ranks, name_ranks, wait_ve
 from pardbg.watchdog.graph.divergence import Sides
 from pardbg.watchdog.graph.groups import Group
 from pardbg.watchdog.model.matching import Token
+from pardbg.watchdog.model.members import Run, unfold_members
 from pardbg.watchdog.model.names import CollectorName, Confidence, Kind
 from pardbg.watchdog.model.ranks import fold_ranks
 from pardbg.watchdog.model.report import EvidenceLine, Finding
 
-Claim = tuple[str, tuple[int, ...]]
+Claim = tuple[str, tuple[Run, ...]]
 
 
 def correlate(situation: Situation) -> Iterable[Finding]:
@@ -26,7 +27,7 @@ def is_contradiction(situation: Situation, group: Group) -> bool:
     """Members differ, or descriptions were swapped with another name; a description that merely differs is legal."""
     if not group.claims:
         return False
-    if len({frozenset(ranks) for _, ranks in group.claims.values()}) > 1:
+    if len({frozenset(unfold_members(runs)) for runs in {runs for _, runs in group.claims.values()}}) > 1:
         return True
     descs = {desc for desc, _ in group.claims.values()}
     others = (other for other in situation.groups.groups if other.index != group.index)
@@ -44,14 +45,15 @@ def _describe(situation: Situation, group: Group) -> Finding:
     sides = _sides(group)
     minority = _vote(sides, tuple(rank for rank in group.ranks if rank not in situation.view.recordings))
     accused = minority or tuple(sorted(rank for _, ranks in sides for rank in ranks))
+    named = frozenset(accused)
     subjects = tuple(
         situation.subject(rank, f"takes group {group.name} for {_words(claim)}")
         for claim, ranks in sides
         for rank in ranks
-        if rank in accused
+        if rank in named
     )
     waiting = situation.waiting_ranks
-    victims = tuple(rank for rank in waiting if rank not in (minority or accused))
+    victims = tuple(rank for rank in waiting if rank not in named)
     told = "; ".join(f"{name_ranks(ranks)} took it for {_words(claim)}" for claim, ranks in sides)
     return Finding(
         kind=Kind.GROUP_MISMATCH,
@@ -73,8 +75,8 @@ def _vote(sides: list[tuple[Claim, tuple[int, ...]]], unseen: tuple[int, ...]) -
 
 
 def _words(claim: Claim) -> str:
-    desc, ranks = claim
-    return f"{desc or 'a group'} [{fold_ranks(ranks)}]"
+    desc, runs = claim
+    return f"{desc or 'a group'} [{fold_ranks(unfold_members(runs))}]"
 
 
 def _evidence(situation: Situation, group: Group, claim: Claim, ranks: tuple[int, ...]) -> EvidenceLine:

@@ -19,6 +19,7 @@ from pardbg.watchdog.graph.progress import Progress, trace_progress
 from pardbg.watchdog.graph.standing import Stance, Standing, find_standings
 from pardbg.watchdog.graph.waits import WaitGraph, explore
 from pardbg.watchdog.model.evidence import StackFrame
+from pardbg.watchdog.model.garbage import without_garbage_collection
 from pardbg.watchdog.model.names import Cause, Scope
 from pardbg.watchdog.model.operations import DEVICE_BACKENDS
 from pardbg.watchdog.model.recording import Operation, Recording
@@ -46,6 +47,7 @@ class Situation:
     graph: WaitGraph
 
     @classmethod
+    @without_garbage_collection()
     def of(cls, view: EvidenceView, rules: Sequence[CauseRule] | None = None) -> "Situation":
         """Derives the situation from the evidence, with the given table of causes. Linear in operations and ranks."""
         progress = trace_progress(view, find_groups(view))
@@ -64,9 +66,12 @@ class Situation:
     def concerned_groups(self) -> tuple[int, ...]:
         """The groups in which somebody waits - or which cannot have survived a divergence (gloo)."""
         concerned = {key.group for key in self.graph.meetings if not key.is_p2p and not key.is_gathering}
-        for (rank, group), lane in self.progress.lanes.items():
-            if group not in concerned and lane.collectives and not self.is_on_device(rank):
-                concerned.add(group)
+        on_host = frozenset(rank for rank in self.view.recordings if not self.is_on_device(rank))
+        concerned.update(
+            group
+            for (rank, group), lane in (self.progress.lanes.items() if on_host else ())
+            if lane.collectives and rank in on_host
+        )
         return tuple(sorted(concerned))
 
     @cached_property

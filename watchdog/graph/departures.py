@@ -10,10 +10,9 @@ from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 
 from pardbg.watchdog.model.evidence import StackFrame
-from pardbg.watchdog.model.recording import Frame, Recording
-from pardbg.watchdog.positions.functions import identify
+from pardbg.watchdog.model.issuing import loop_function
+from pardbg.watchdog.model.recording import Recording
 
-RECENT_OPERATIONS = 64
 MAX_WITNESSES = 8
 
 
@@ -40,22 +39,15 @@ def find_departure(frames: Sequence[StackFrame], witnesses: Iterable[Sequence[St
 
 
 def left_recorded_loop(frames: Sequence[StackFrame], recording: Recording) -> bool:
-    """Whether the stack no longer holds the function from which the rank issued its last collectives (contract, rule 8).
-
-    Only places that issued more than one of them count: what happens once is no loop.
-    """
-    recent = Counter(operation.site for operation in recording.operations[-RECENT_OPERATIONS:] if not operation.is_p2p)
-    sites = [_own_functions(recording.sites[site]) for site, count in recent.items() if site >= 0 and count > 1]
-    if not sites or not all(sites):
-        return False
-    shared = [functions[0] for functions in zip(*sites, strict=False) if len(set(functions)) == 1]
-    return bool(shared) and shared[-1] not in {identify(frame) for frame in frames}
+    """Whether the stack no longer holds the function from which the rank issued its last collectives (contract, rule 8)."""
+    home = loop_function(recording)
+    return home is not None and home not in {frame.function for frame in frames}
 
 
 def _compare(frames: Sequence[StackFrame], witness: Sequence[StackFrame]) -> Departure | None:
     here, there = _own_outermost_first(frames), _own_outermost_first(witness)
     shared = 0
-    while shared < min(len(here), len(there)) and identify(here[shared]) == identify(there[shared]):
+    while shared < min(len(here), len(there)) and here[shared].function == there[shared].function:
         shared += 1
     for mine, other in zip(here[:shared], there[:shared], strict=True):
         for handler in mine.source.handlers if mine.source is not None else ():
@@ -77,7 +69,3 @@ def _compare(frames: Sequence[StackFrame], witness: Sequence[StackFrame]) -> Dep
 
 def _own_outermost_first(frames: Sequence[StackFrame]) -> list[StackFrame]:
     return [frame for frame in reversed(frames) if frame.is_own]
-
-
-def _own_functions(site: Sequence[Frame]) -> list[tuple[str, str]]:
-    return [identify(frame) for frame in reversed(site) if not frame.is_library]

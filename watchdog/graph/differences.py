@@ -61,7 +61,9 @@ def share(differences: Iterable[Difference], cuts: Iterable[Cut]) -> Iterator[tu
     answered = {cut.wanted: cut.recording for cut in cuts}
     for difference in differences:
         recording = answered.get(difference.wanted)
-        for name, parts in difference.alike.items() if recording is not None else ():
+        if recording is None:
+            continue
+        for name, parts in difference.alike.items():
             runs = fold_members(sorted({rank for ranks in parts for rank in ranks}))
             yield difference.wanted.rank, SharedEntries(group=name, runs=runs, recording=recording)
 

@@ -34,8 +34,9 @@ def find_fronts(progress: Progress) -> dict[int, tuple[Front, ...]]:
 
 def _fronts_of(rank: int, progress: Progress, lost: dict[int, Operation]) -> tuple[Front, ...]:
     fronts: dict[int, list[Operation]] = {group: [operation] for group, operation in lost.items()}
+    has_limits = bool(progress.limits)  # else what is done is finished
     for group, operation in progress.operations(rank):
-        if progress.is_finished(rank, group, operation):
+        if operation.is_done and not (has_limits and not progress.is_finished(rank, group, operation)):
             continue
         standing = fronts.setdefault(group, [])
         if not standing or (operation.batch and operation.batch == standing[0].batch):

@@ -6,6 +6,7 @@ name and the members that agree on each other. Where they contradict each other,
 
 from dataclasses import dataclass, field
 
+from pardbg.watchdog.model.members import Run, count_members, is_member, unfold_members
 from pardbg.watchdog.model.recording import Recording
 from pardbg.watchdog.store.view import WORLD_DESC, EvidenceView
 
@@ -18,7 +19,7 @@ class Group:
 
     ``is_inferred``: nobody said who belongs to it; the members are the ranks that were seen to use it. A collective that
     completed proves that these are all of them (`Progress.is_whole`).
-    ``claims``: what each rank says the members are, where the ranks disagree; else empty.
+    ``claims``: what each rank says of it (description, runs of members), where the ranks disagree; else empty.
     """
 
     index: int
@@ -26,7 +27,7 @@ class Group:
     desc: str
     ranks: tuple[int, ...]
     is_inferred: bool = False
-    claims: dict[int, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    claims: dict[int, tuple[str, tuple[Run, ...]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class _Claim:
 
     rank: int
     desc: str
-    ranks: tuple[int, ...] | None
+    runs: tuple[Run, ...] | None
 
 
 def find_groups(view: EvidenceView) -> Groups:
@@ -63,55 +64,57 @@ def find_groups(view: EvidenceView) -> Groups:
 
 
 def _claims_of(rank: int, recording: Recording, world_size: int | None) -> dict[str, _Claim]:
-    claims = {config.name: _Claim(rank, config.desc, config.ranks) for config in recording.configs}
+    claims = {config.name: _Claim(rank, config.desc, config.runs) for config in recording.configs}
     for named in recording.groups:
         known = claims.get(named.name)
         if known is None or (known.desc != named.desc and named.desc not in UNNAMED):
             # An entry's own description wins: with split_group the configuration keeps the last group of a name only.
-            members = known.ranks if known is not None and known.desc in UNNAMED else None
+            members = known.runs if known is not None and known.desc in UNNAMED else None
             claims[named.name] = _Claim(rank, named.desc, members)
     for claim in claims.values():
-        if claim.ranks is not None and rank not in claim.ranks:
-            claim.ranks = None  # a list that lacks the rank that uses the group is no list of its members
-        if claim.desc == WORLD_DESC and world_size and len(claim.ranks or ()) != world_size:
-            claim.ranks = tuple(range(world_size))
+        if claim.runs is not None and not is_member(rank, claim.runs):
+            claim.runs = None  # a list that lacks the rank that uses the group is no list of its members
+        if claim.desc == WORLD_DESC and world_size and count_members(claim.runs or ()) != world_size:
+            claim.runs = ((0, 1, world_size),)
     return claims
 
 
 def _cluster(claims: list[_Claim]) -> list[list[_Claim]]:
     """Puts claims of one name together that share a rank; claims without members join the group that holds their rank."""
-    alike: dict[tuple[int, ...], list[_Claim]] = {}
+    alike: dict[tuple[Run, ...], list[_Claim]] = {}
     for claim in claims:
-        if claim.ranks is not None:
-            alike.setdefault(claim.ranks, []).append(claim)
+        if claim.runs is not None:
+            alike.setdefault(claim.runs, []).append(claim)
+    if len(alike) == 1 and len(alike[next(iter(alike))]) == len(claims):
+        return [claims]
     clusters: list[list[_Claim]] = []
     homes: dict[int, list[_Claim]] = {}
-    for ranks, agreeing in alike.items():
-        members = {*ranks, *(claim.rank for claim in agreeing)}
+    for runs, agreeing in alike.items():
+        members = {*unfold_members(runs), *(claim.rank for claim in agreeing)}
         cluster = list(agreeing)
         for other in {id(homes[rank]): homes[rank] for rank in members if rank in homes}.values():
             cluster += other
             clusters = [kept for kept in clusters if kept is not other]
         clusters.append(cluster)
-        touched = members.union(*(claim.ranks or () for claim in cluster)) if len(cluster) > len(agreeing) else members
-        homes.update(dict.fromkeys(touched, cluster))
+        if len(cluster) > len(agreeing):
+            members.update(*(unfold_members(known) for known in {claim.runs for claim in cluster if claim.runs}))
+        homes.update(dict.fromkeys(members, cluster))
     strays: list[_Claim] = []
     for claim in claims:
-        if claim.ranks is None:
+        if claim.runs is None:
             homes.get(claim.rank, strays).append(claim)
     return [sorted(cluster, key=lambda claim: claim.rank) for cluster in (*clusters, strays) if cluster]
 
 
 def _merge(index: int, name: str, cluster: list[_Claim]) -> Group:
-    said = {claim.rank: claim.ranks for claim in cluster if claim.ranks is not None}
     desc = next((claim.desc for claim in cluster if claim.desc not in UNNAMED), cluster[0].desc)
-    if not said:
+    versions = [unfold_members(runs) for runs in dict.fromkeys(claim.runs for claim in cluster) if runs is not None]
+    if not versions:
         return Group(index, name, desc, tuple(sorted(claim.rank for claim in cluster)), is_inferred=True)
-    versions = set(said.values())
-    members = next(iter(versions)) if len(versions) == 1 else tuple(sorted({rank for ranks in versions for rank in ranks}))
+    members = versions[0] if len(versions) == 1 else tuple(sorted({rank for ranks in versions for rank in ranks}))
     descs = {claim.desc for claim in cluster if claim.desc not in UNNAMED}
     contradict = len({frozenset(ranks) for ranks in versions}) > 1 or len(descs) > 1
-    claims = {claim.rank: (claim.desc, claim.ranks or ()) for claim in cluster if claim.ranks} if contradict else {}
+    claims = {claim.rank: (claim.desc, claim.runs) for claim in cluster if claim.runs} if contradict else {}
     return Group(index, name, desc, members, claims=claims)
 
 

@@ -5,7 +5,6 @@ entries only, and a truncated file lost its newest ones. Then the counters decid
 ``UNKNOWN``.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -14,7 +13,7 @@ from pardbg.watchdog.graph.groups import Groups
 from pardbg.watchdog.graph.tokens import Tokens
 from pardbg.watchdog.model.operations import DEVICE_BACKENDS, ROOTED_OPS
 from pardbg.watchdog.model.recording import GroupProgress, Operation, Recording, Signature
-from pardbg.watchdog.model.summary import Block
+from pardbg.watchdog.model.summary import Block, Summary
 from pardbg.watchdog.store.view import EvidenceView
 
 
@@ -120,17 +119,10 @@ def trace_progress(view: EvidenceView, groups: Groups) -> Progress:
     """Sorts every operation into its lane and works out how far each lane reached. Linear in the number of operations."""
     lanes: dict[tuple[int, int], Lane] = {}
     progress = Progress(view, groups, lanes)
-    for rank in view.recordings:
-        for group, operation in progress.operations(rank):
-            lane = lanes.get((rank, group))
-            if lane is None:
-                lane = lanes[rank, group] = Lane()
-            if operation.is_p2p:
-                lane.p2p.append(operation)
-            else:
-                lane.collectives[operation.seq] = operation
-        if view.recordings[rank].summary is not None:
-            _note_left_out(progress, rank)
+    for rank, recording in view.recordings.items():
+        _sort_operations(rank, recording, progress)
+        if recording.summary is not None:
+            _note_left_out(progress, rank, recording.summary)
     counters = _Counters(progress)
     ended = view.ended_ranks
     members = ((rank, group.index) for group in groups.groups for rank in group.ranks if rank in view.recordings)
@@ -145,11 +137,26 @@ def trace_progress(view: EvidenceView, groups: Groups) -> Progress:
     return progress
 
 
-def _note_left_out(progress: Progress, rank: int) -> None:
-    recording = progress.view.recordings[rank]
+def _sort_operations(rank: int, recording: Recording, progress: Progress) -> None:
+    """The hot loop of large jobs."""
+    indices = [progress.groups.by_rank[rank, named.name] for named in recording.groups]
+    own: dict[int, Lane] = {}
+    lanes = [own.setdefault(index, Lane()) for index in indices]
+    for operation in recording.operations:
+        if operation.is_p2p:
+            lanes[operation.group].p2p.append(operation)
+        else:
+            lanes[operation.group].collectives[operation.seq] = operation
+    for index, lane in own.items():
+        if lane.collectives or lane.p2p:
+            progress.lanes[rank, index] = lane
+
+
+def _note_left_out(progress: Progress, rank: int, summary: Summary) -> None:
     blocks: dict[str, list[Block]] = {}
-    for block in recording.summary.blocks if recording.summary is not None else ():
-        blocks.setdefault(recording.groups[block.group].name, []).append(block)
+    groups = progress.view.recordings[rank].groups
+    for block in summary.blocks:
+        blocks.setdefault(groups[block.group].name, []).append(block)
     for name, found in blocks.items():
         progress.lanes[rank, progress.groups.by_rank[rank, name]].left_out = tuple(found)
 
@@ -185,12 +192,17 @@ class _Counters:
         self._view = progress.view
         self._groups = progress.groups
         self._with_p2p = {group for (_, group), lane in progress.lanes.items() if lane.p2p}
-        self._numbers: dict[int, Counter[str]] = {}
+        self._numbers: dict[int, set[str]] = {}
+        self._own: dict[int, dict[str, str]] = {}
+        self._on_device: dict[int, bool] = {}  # by identity: most ranks share their tables
         for rank, recording in self._view.recordings.items():
             for local_id, name in recording.local_ids.items():
                 group = self._groups.by_rank.get((rank, name))
                 if group is not None:
-                    self._numbers.setdefault(group, Counter())[local_id] += 1
+                    numbers = self._numbers.get(group)
+                    if numbers is None:
+                        numbers = self._numbers[group] = set()
+                    numbers.add(local_id)
 
     def enqueued(self, rank: int, group: int) -> int | None:
         """The last collective this rank issued in the group (0: none yet), or None if the counters do not say."""
@@ -200,19 +212,27 @@ class _Counters:
     def completed(self, rank: int, group: int) -> int | None:
         """The last collective this rank finished in the group. Devices only: gloo's threads finish out of order."""
         counter = self._find(rank, group)
-        signatures = self._view.recordings[rank].signatures
-        if counter is None or any(signature.backend not in DEVICE_BACKENDS for signature in signatures):
+        if counter is None or not self._is_all_on_device(self._view.recordings[rank].signatures):
             return None
         return max(counter.last_completed, 0)
+
+    def _is_all_on_device(self, signatures: tuple[Signature, ...]) -> bool:
+        known = self._on_device.get(id(signatures))
+        if known is None:
+            known = self._on_device[id(signatures)] = all(it.backend in DEVICE_BACKENDS for it in signatures)
+        return known
 
     def _find(self, rank: int, group: int) -> GroupProgress | None:
         if group in self._with_p2p:
             return None
         recording = self._view.recordings[rank]
-        name = self._groups.groups[group].name
-        own = {known: local_id for local_id, known in recording.local_ids.items()}
-        local_id = own.get(name) or self._borrow(recording, group)
-        return next((counter for counter in recording.progress if counter.local_id == local_id), None)
+        if rank not in self._own:
+            self._own[rank] = {name: local_id for local_id, name in recording.local_ids.items()}
+        local_id = self._own[rank].get(self._groups.groups[group].name) or self._borrow(recording, group)
+        for counter in recording.progress:
+            if counter.local_id == local_id:
+                return counter
+        return None
 
     def _borrow(self, recording: Recording, group: int) -> str | None:
         numbers = self._numbers.get(group)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from pardbg.watchdog.graph.fronts import Front
-from pardbg.watchdog.positions.functions import Function, communicating_functions, identify
+from pardbg.watchdog.model.summary import Function
+from pardbg.watchdog.positions.functions import communicating_functions
 from pardbg.watchdog.positions.position import Place, Position
 from pardbg.watchdog.positions.reading import read_position
 from pardbg.watchdog.positions.rules import CauseRule
@@ -87,7 +88,7 @@ def _proven(positions: tuple[Position, ...], functions: frozenset[Function]) -> 
         return newest
     if not functions or newest.frame is None:
         return None
-    return None if identify(newest.frame) in functions else newest
+    return None if newest.frame.function in functions else newest
 
 
 def _last_stance(fronts: tuple[Front, ...], position: Position) -> Stance:

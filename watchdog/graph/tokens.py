@@ -3,24 +3,26 @@
 from collections.abc import Mapping
 
 from pardbg.watchdog.model.matching import Token, tokenize
-from pardbg.watchdog.model.recording import Operation, Recording
+from pardbg.watchdog.model.recording import NO_SITE, Operation, Recording
 
 
 class Tokens:
     """Equal tokens are one object, so that they may be compared by identity. Recordings must outlive it."""
 
     def __init__(self) -> None:
-        self._caches: dict[tuple[int, int], dict[tuple[int, int], Token]] = {}
+        self._cache: dict[tuple[int, int], Token] = {}
         self._known: dict[Token, Token] = {}
 
     def of(self, recording: Recording, operations: Mapping[int, Operation]) -> dict[int, Token]:
         """Of operations of the recording, by sequence number."""
-        cache = self._caches.setdefault((id(recording.signatures), id(recording.sites)), {})
+        signatures, sites, cache = recording.signatures, recording.sites, self._cache
         tokens: dict[int, Token] = {}
         for seq, operation in operations.items():
-            token = cache.get((operation.signature, operation.site))
+            site = None if operation.site == NO_SITE else sites[operation.site]
+            key = (id(signatures[operation.signature]), id(site))
+            token = cache.get(key)
             if token is None:
                 made = tokenize(recording, operation, {})
-                token = cache[operation.signature, operation.site] = self._known.setdefault(made, made)
+                token = cache[key] = self._known.setdefault(made, made)
             tokens[seq] = token
         return tokens

@@ -16,6 +16,7 @@ from pardbg.watchdog.graph.standing import Stance
 from pardbg.watchdog.judge.patience import Haste, find_haste
 from pardbg.watchdog.judge.precedence import clear_of_blame, clear_victims, rank_findings
 from pardbg.watchdog.model.evidence import Absence, SchedulerEnding, SoftwareSeen, Stack
+from pardbg.watchdog.model.garbage import without_garbage_collection
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName, Confidence, JobSource, Kind, Status
 from pardbg.watchdog.model.report import Coverage, Finding, Job, Report, Software, Unknown
 from pardbg.watchdog.positions.rules import CauseRule
@@ -40,6 +41,7 @@ class Circumstances:
     is_void: str = ""
 
 
+@without_garbage_collection()
 def judge(view: EvidenceView, circumstances: Circumstances) -> Report:
     """Decides. The same evidence gives the same report, in whatever order it was read."""
     situation = Situation.of(view, circumstances.rules)
@@ -119,7 +121,10 @@ def _status(situation: Situation, verdict: Finding | None, motion: str) -> tuple
     if item is not None and isinstance(item.observation, SchedulerEnding):
         ending = item.observation
         told = "" if verdict is not None and verdict.claim == ending.claim else ending.claim
-        return Status.FAILED if ending.is_from_outside or verdict is not None else _status_at_the_end(situation)[0], told
+        if situation.view.looks and not situation.is_over:  # a part of the job has ended, and the others live on
+            return _status_of(situation, verdict) if verdict is not None else Status.UNDETERMINED, told
+        has_failed = ending.is_from_outside or ending.cause is not None or verdict is not None
+        return Status.FAILED if has_failed else _status_at_the_end(situation)[0], told
     if verdict is None:
         return _status_without_verdict(situation, motion)
     if verdict.kind is not Kind.CONFIG_MISMATCH:

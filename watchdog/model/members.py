@@ -18,16 +18,25 @@ def fold_members(ranks: Sequence[int]) -> tuple[Run, ...]:
     start = 0
     while start < len(ranks):
         step = ranks[start + 1] - ranks[start] if start + 1 < len(ranks) else 1
-        if step:
-            whole = range(ranks[start], ranks[start] + step * (len(ranks) - start), step)
-            if tuple(whole) == tuple(ranks[start:]):
-                return (*runs, (whole[0], step, len(whole)))
         count = 1
         while start + count < len(ranks) and ranks[start + count] - ranks[start + count - 1] == step:
             count += 1
         runs.append((ranks[start], step, count))
         start += count
     return tuple(runs)
+
+
+def is_member(rank: int, runs: tuple[Run, ...]) -> bool:
+    """Whether a rank is among the members."""
+    if len(runs) == 1:  # nearly always, and asked for every rank and group of a job
+        first, step, count = runs[0]
+        return rank == first or (step != 0 and rank in range(first, first + step * count, step))
+    return any(is_member(rank, (run,)) for run in runs)
+
+
+def count_members(runs: tuple[Run, ...]) -> int:
+    """How many they are."""
+    return sum(count for _, _, count in runs)
 
 
 @lru_cache(maxsize=4096)

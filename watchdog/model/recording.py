@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.members import Run, fold_members, unfold_members
-from pardbg.watchdog.model.summary import Summary
+from pardbg.watchdog.model.summary import Function, Summary
 
 NO_SITE = -1
 _LIBRARY = re.compile(r"/(?:site-packages|dist-packages|lib/python3[.\d]*)/|/collectors/probe/\w+\.py$|^<")  # our probe, too
@@ -40,6 +40,11 @@ class Frame(Noun, frozen=True, kw_only=True):
         return self.name.rsplit(".", 1)[-1]
 
     @property
+    def function(self) -> Function:
+        """The function by file and bare name: recorders write ``step``, py-spy ``Trainer.step``."""
+        return self.filename, self.bare_name
+
+    @property
     def where(self) -> str:
         """``file:line function``, the form of every call site in a report."""
         return f"{self.filename}:{self.line} {self.name}"
@@ -50,7 +55,7 @@ class Frame(Noun, frozen=True, kw_only=True):
         return f"{self.name} ({'/'.join(self.filename.split('/')[-2:])}:{self.line})"
 
 
-class Signature(Noun, frozen=True, kw_only=True):
+class Signature(Noun, frozen=True, kw_only=True, omit_defaults=True):
     """What an operation is, without when: two ranks match if these agree as far as the operation demands.
 
     Sizes are the shapes of the tensors, in elements. ``src`` and ``dst`` are group ranks, for send and recv only.
@@ -118,7 +123,7 @@ class GroupProgress(Noun, frozen=True, kw_only=True):
     last_completed: int
 
 
-class Recording(Noun, frozen=True, kw_only=True):
+class Recording(Noun, frozen=True, kw_only=True, omit_defaults=True):
     """One dump of one rank's flight recorder, oldest operation first.
 
     ``local_ids`` maps the process's own group numbers to group names, as far as the ring's entries show it.

@@ -16,6 +16,10 @@ KEPT_P2P = 32
 """Transfers of a group that are kept, the newest."""
 
 
+Function = tuple[str, str]
+"""File and bare name."""
+
+
 class Block(Struct, frozen=True, array_like=True, gc=False):
     """``count`` collectives of one group without a gap, from ``first_seq`` on.
 
@@ -46,6 +50,8 @@ class Summary(Noun, frozen=True, kw_only=True, omit_defaults=True):
         first_record_id: of the oldest operation in the ring; 0: nothing has been overwritten yet.
         longest_gap_ns: the longest time between two operations, ns.
         usual_gap_ns: the median time between two collectives, ns.
+        functions: of the training code, that issue operations: by file their bare names.
+        loop_function: the innermost one that has issued all of the last collectives.
         blocks: what the newest collectives of each group were, in hashes.
         cut: what had to be left out for the digest to be small enough, in words; else empty.
     """
@@ -53,5 +59,7 @@ class Summary(Noun, frozen=True, kw_only=True, omit_defaults=True):
     first_record_id: int = 0
     longest_gap_ns: int | None = None
     usual_gap_ns: int | None = None
+    functions: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    loop_function: Function | None = None
     blocks: tuple[Block, ...] = ()
     cut: str = ""

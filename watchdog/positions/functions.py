@@ -7,16 +7,10 @@ operation, or any rank that is known to wait stands in it.
 
 from collections.abc import Iterable
 
-from pardbg.watchdog.model.recording import Frame
+from pardbg.watchdog.model.issuing import issuing_functions
+from pardbg.watchdog.model.summary import Function
 from pardbg.watchdog.positions.position import Position
 from pardbg.watchdog.store.view import EvidenceView
-
-Function = tuple[str, str]
-
-
-def identify(frame: Frame) -> Function:
-    """A function by file and bare name: recorders write ``step``, py-spy ``Trainer.step``."""
-    return frame.filename, frame.bare_name
 
 
 def communicating_functions(view: EvidenceView, waiting: Iterable[Position]) -> frozenset[Function]:
@@ -26,5 +20,10 @@ def communicating_functions(view: EvidenceView, waiting: Iterable[Position]) -> 
         view: the evidence; the frames of every recorded operation count.
         waiting: the positions of ranks that have an operation outstanding.
     """
-    recorded = {identify(frame) for recording in view.recordings.values() for site in recording.sites for frame in site}
-    return frozenset(recorded | {identify(position.frame) for position in waiting if position.frame is not None})
+    known: dict[int, frozenset[Function]] = {}  # most recordings share their tables
+    for recording in view.recordings.values():
+        table = recording.sites if recording.summary is None else recording.summary.functions
+        if id(table) not in known:
+            known[id(table)] = issuing_functions(recording)
+    standing = {position.frame.function for position in waiting if position.frame is not None}
+    return frozenset(standing.union(*known.values()))

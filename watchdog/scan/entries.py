@@ -8,11 +8,13 @@ from msgspec.structs import replace
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.graph.differences import Difference, find_differences, share
 from pardbg.watchdog.model.evidence import Evidence, FlightRecording
+from pardbg.watchdog.model.garbage import without_garbage_collection
 from pardbg.watchdog.model.names import CollectorName
+from pardbg.watchdog.model.recording import Recording
 from pardbg.watchdog.model.wanted import Cut, Wanted
 
 MOST_RINGS = 16
-"""Ranks whose whole rings are fetched: those that hold others up, and the ends of transfers in a circle."""
+"""Ranks whose whole rings are fetched: the ends of transfers in a circle, as far as they keep their habits."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Question:
         return (*(difference.wanted for difference in self.differences), *self.rings)
 
 
+@without_garbage_collection()
 def choose_entries(situation: Situation) -> Question:
     """What of the rings would tell more; nothing where nobody waits, the job moves, or the rings are here."""
     recordings = situation.view.recordings.values()
@@ -44,7 +47,7 @@ def add_entries(evidence: Sequence[Evidence], question: Question, cuts: Sequence
     return (*(_with_ring(item, rings) for item in evidence), *_shared(question, cuts, sample))
 
 
-def _with_ring(item: Evidence, rings: dict[int, object]) -> Evidence:
+def _with_ring(item: Evidence, rings: dict[int, Recording]) -> Evidence:
     ring = rings.get(item.rank) if item.rank is not None else None
     if ring is None or not isinstance(item.observation, FlightRecording):
         return item
@@ -58,8 +61,7 @@ def _shared(question: Question, cuts: Iterable[Cut], sample: int) -> Iterator[Ev
 
 
 def _telling(situation: Situation) -> Iterator[int]:
-    """Whose history matters beyond what the others have issued: whether it keeps its habits, and where it has left the loop."""
-    yield from situation.graph.roots[:MOST_RINGS]
+    """Whose history matters beyond what the others have issued: the ranks of which one may have left its habits."""
     for cycle in situation.graph.cycles:
         if any(not isinstance(node, int) and node.is_p2p for node in cycle):
             yield from sorted(node for node in cycle if isinstance(node, int))

@@ -23,6 +23,7 @@ from pardbg.collectors.live.software import look_at_software
 from pardbg.collectors.live.sources import annotate_stacks
 from pardbg.collectors.live.stacks import take_stacks
 from pardbg.watchdog.model.evidence import Evidence
+from pardbg.watchdog.model.wanted import Cut, Wanted
 from pardbg.watchdog.model.world import RankProcess, World
 from pardbg.watchdog.scan.attaching import read_by_attaching
 from pardbg.watchdog.scan.sample import Sample
@@ -76,6 +77,11 @@ class LocalSite:
     def software(self, until_s: float) -> tuple[Evidence, ...]:
         """See `Site`."""
         return look_at_software(self._world.ranks, within_s=max(min(SOFTWARE_S, until_s - time.monotonic()), LEAST_S))
+
+    def entries(self, wanted: Sequence[Wanted], until_s: float) -> tuple[Cut, ...]:
+        """See `Site`: its samples hold whole rings."""
+        del wanted, until_s
+        return ()
 
     def logs(self, until_s: float) -> tuple[Evidence, ...]:
         """See `Site`."""

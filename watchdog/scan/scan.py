@@ -6,7 +6,7 @@ explain; ranks of a job that hangs are attached to, where nothing else gives acc
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pardbg.collectors.jobs.query import ChosenJob
 from pardbg.collectors.live.moment import now_rfc3339
@@ -21,6 +21,7 @@ from pardbg.watchdog.positions.rules import CauseRule
 from pardbg.watchdog.scan.attaching import Policy, ranks_to_attach_to
 from pardbg.watchdog.scan.curiosity import ranks_that_need_native
 from pardbg.watchdog.scan.description import absent_elsewhere, describe_world
+from pardbg.watchdog.scan.entries import add_entries, choose_entries
 from pardbg.watchdog.scan.interval import LONGEST_S, MARGIN_S, choose_interval
 from pardbg.watchdog.scan.sample import Sample
 from pardbg.watchdog.scan.site import Site
@@ -66,6 +67,7 @@ class _SoFar:
     notes: list[str] = field(default_factory=list)
     is_void: str = ""
     is_interrupted: bool = False
+    derived: tuple[tuple[Sample, ...], int, Situation] | None = None
 
     def take(self, number: int) -> None:
         """Takes a sample, in place of the one of that number if there is one."""
@@ -83,6 +85,14 @@ class _SoFar:
         taken_at = self.samples[-1].taken_at if self.samples else now_rfc3339()
         description = describe_world(world, self.job.job_id, self.seen, taken_at)
         return (description, *world.evidence, *absent_elsewhere(world, self.site.where), *self.seen, *self.more)
+
+    def situation(self, settings: Settings) -> Situation:
+        """What follows from the evidence; in a job of many ranks that takes seconds, so it is kept until there is more."""
+        known = self.derived
+        if known is None or known[1] != len(self.more) or list(map(id, known[0])) != list(map(id, self.samples)):
+            situation = Situation.of(EvidenceView.of(self.evidence), settings.rules)
+            known = self.derived = tuple(self.samples), len(self.more), situation
+        return known[2]
 
     @property
     def has_changed(self) -> bool:
@@ -105,6 +115,7 @@ def scan(site: Site, settings: Settings, progress: Progress) -> Scanned:
             progress("its processes have changed: looking again")
             _look_again(so_far, settings, progress)
         _attach(so_far, settings, progress)
+        _ask_for_entries(so_far, settings, progress)
         _explain(so_far, settings, progress)
     except KeyboardInterrupt:
         so_far.is_interrupted = True
@@ -117,7 +128,7 @@ def _sample_twice(so_far: _SoFar, settings: Settings, progress: Progress) -> Non
     so_far.take(0)
     interval_s = settings.interval_s
     if interval_s is None:
-        interval_s = choose_interval(Situation.of(EvidenceView.of(so_far.evidence), settings.rules))
+        interval_s = choose_interval(so_far.situation(settings))
     spent_s = time.monotonic() - so_far.samples[0].taken_at_s
     wait_s = min(interval_s - spent_s, so_far.until_s - time.monotonic() - spent_s)
     progress(f"looking again in {max(wait_s, 0.0):.1f} s")
@@ -143,9 +154,8 @@ def _too_early(so_far: _SoFar, settings: Settings) -> tuple[float, str]:
 
     A wait may be younger than it seemed in the first sample; and healthy jobs may pause for a whole step.
     """
-    view = EvidenceView.of(so_far.evidence)
-    situation = Situation.of(view, settings.rules)
-    if situation.waiting_ranks or so_far.job.world.ended or is_astir(view):
+    situation = so_far.situation(settings)
+    if situation.waiting_ranks or so_far.job.world.ended or is_astir(situation.view):
         haste = haste_of(situation)
         if haste is None or haste.missing_s is None:
             return 0.0, ""
@@ -170,7 +180,7 @@ def _attach(so_far: _SoFar, settings: Settings, progress: Progress) -> None:
     """Recorders that nothing else gives access to, in place of their absences."""
     if so_far.is_void:
         return
-    situation = Situation.of(EvidenceView.of(so_far.evidence), settings.rules)
+    situation = so_far.situation(settings)
     wanted = ranks_to_attach_to(situation, settings.policy)
     if not wanted:
         return
@@ -185,6 +195,19 @@ def _attach(so_far: _SoFar, settings: Settings, progress: Progress) -> None:
         so_far.notes.append(told)
 
 
+def _ask_for_entries(so_far: _SoFar, settings: Settings, progress: Progress) -> None:
+    """What the digests of the last sample leave out, where it matters."""
+    if so_far.is_void:
+        return
+    question = choose_entries(so_far.situation(settings))
+    if question.wanted:
+        progress(f"asking for {len(question.wanted)} parts of recorders")
+        number = len(so_far.samples) - 1
+        cuts = so_far.site.entries(question.wanted, so_far.until_s)
+        last = so_far.samples[number]
+        so_far.samples[number] = replace(last, evidence=add_entries(last.evidence, question, cuts, number))
+
+
 def _explain(so_far: _SoFar, settings: Settings, progress: Progress) -> None:
     """Logs, and native stacks of those whose Python stacks do not explain."""
     progress("reading logs")
@@ -194,7 +217,7 @@ def _explain(so_far: _SoFar, settings: Settings, progress: Progress) -> None:
         wanted_ranks = {item.rank for item in so_far.seen if item.rank is not None and _is_stack_absence(item)}
         so_far.more += so_far.site.fault_stacks(wanted_ranks, so_far.until_s)
         return
-    wanted = ranks_that_need_native(Situation.of(EvidenceView.of(so_far.evidence), settings.rules))
+    wanted = ranks_that_need_native(so_far.situation(settings))
     if wanted:
         progress(f"taking native stacks of {len(wanted)} ranks")
         so_far.more += so_far.site.native_stacks(wanted, len(so_far.samples) - 1, so_far.until_s)

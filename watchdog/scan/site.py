@@ -6,6 +6,7 @@ from typing import Protocol
 
 from pardbg.collectors.jobs.query import ChosenJob
 from pardbg.watchdog.model.evidence import Evidence
+from pardbg.watchdog.model.wanted import Cut, Wanted
 from pardbg.watchdog.scan.sample import Sample
 
 
@@ -43,6 +44,9 @@ class Site(Protocol):
 
     def software(self, until_s: float) -> tuple[Evidence, ...]:
         """The versions that ranks run."""
+
+    def entries(self, wanted: Sequence[Wanted], until_s: float) -> tuple[Cut, ...]:
+        """Entries of rings of which the last sample, or attaching, has given digests; none where it gave the rings."""
 
     def logs(self, until_s: float) -> tuple[Evidence, ...]:
         """What the logs of all ranks say."""

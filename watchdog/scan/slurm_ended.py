@@ -58,7 +58,7 @@ def _evidence(job: SlurmJob, ending: SlurmEnding) -> Evidence:
         observed_at=ending.at,
         observation=SchedulerEnding(
             claim=ending.claim,
-            cause=ending.cause if ending.is_by_slurm else None,
+            cause=ending.cause,
             at=ending.at,
             hosts=ending.nodes,
             advice=ending.advice,

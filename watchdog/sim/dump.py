@@ -68,4 +68,4 @@ def _frame(recipe: Recipe, groups: list[Group], progress: dict[str, dict[str, in
 
 
 def _config(group: Group) -> dict[str, str]:
-    return {"name": group.name, "desc": group.description, "ranks": str(list(group.ranks))}
+    return {"name": group.name, "desc": group.description, "ranks": group.member_text}

@@ -1,7 +1,7 @@
 """A job's recordings: the steps that went well, then the last one. The past is one played step, repeated."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from pardbg.watchdog.sim.dump import Dump, silent_dump, whole_dump
 from pardbg.watchdog.sim.engine import Host
@@ -19,17 +19,13 @@ _CLOCK_ERROR_NS = 2_000_000_000
 Hosts = dict[int, Host]
 
 
-def record_job(scene: Scene, past: Hosts, last_step: Hosts) -> Iterator[tuple[int, Dump]]:
-    """The dump of every rank that leaves one."""
+def record_job(scene: Scene, past: Hosts, last_step: Hosts, ranks: Collection[int] | None = None) -> Iterator[tuple[int, Dump]]:
+    """The dump of every rank that leaves one, or of these of them."""
     period_ns = _STEP_GAP_NS + max(flight.completed_ns or 0 for host in past.values() for flight in host.flights)
     steps = _steps_in_rings(scene, past)
     errors_ns = _clock_errors_ns(scene)
-    skew = random.Random(f"rings/{scene.recipe.seed}")
-    for rank in scene.ranks:
-        ring_size = scene.ring_sizes.get(rank, scene.recipe.entries)
-        if scene.has_skew:
-            ring_size -= skew.randrange(ring_size // 2 + 1)
-        if rank in scene.missing:
+    for rank, ring_size in _ring_sizes(scene).items():
+        if rank in scene.missing or (ranks is not None and rank not in ranks):
             continue
         recorder = Recorder(rank, _local_ids(scene, rank), is_nccl=not scene.is_gloo, has_frames=scene.recipe.records_frames)
         skipped = _UNRECORDED_STEPS if scene.has_skew and scene.has_history else 0
@@ -41,6 +37,12 @@ def record_job(scene: Scene, past: Hosts, last_step: Hosts) -> Iterator[tuple[in
         _record_step(recorder, last_step[rank], clock_ns + steps * period_ns, steps)
         is_off = rank in scene.recorders_off
         yield rank, silent_dump(scene.recipe) if is_off else whole_dump(scene.recipe, recorder, ring_size)
+
+
+def _ring_sizes(scene: Scene) -> dict[int, int]:
+    skew = random.Random(f"rings/{scene.recipe.seed}")
+    sizes = {rank: scene.ring_sizes.get(rank, scene.recipe.entries) for rank in scene.ranks}
+    return {rank: size - skew.randrange(size // 2 + 1) for rank, size in sizes.items()} if scene.has_skew else sizes
 
 
 def _record_step(recorder: Recorder, host: Host, start_ns: int, step: int) -> None:

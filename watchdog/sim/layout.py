@@ -32,6 +32,11 @@ class Group:
     def _group_ranks(self) -> dict[int, int]:
         return {rank: position for position, rank in enumerate(self.ranks)}
 
+    @cached_property
+    def member_text(self) -> str:
+        """The members as a dump has them."""
+        return str(list(self.ranks))
+
     def group_rank(self, rank: int) -> int:
         """Where the (global) rank stands in this group."""
         return self._group_ranks[rank]

@@ -21,7 +21,7 @@ from pardbg.watchdog.model.evidence import (
     Stack,
 )
 from pardbg.watchdog.model.heartbeat import Ending, EndingKind, Heartbeat
-from pardbg.watchdog.model.members import MAX_WORLD_SIZE
+from pardbg.watchdog.model.members import MAX_WORLD_SIZE, count_members
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName
 from pardbg.watchdog.model.process import ProcessSample
 from pardbg.watchdog.model.recording import Recording
@@ -207,14 +207,15 @@ class EvidenceView:
         if self.job.world_size and 0 < self.job.world_size <= MAX_WORLD_SIZE:
             return self.job.world_size
         worlds = [
-            max(len(config.ranks), rank + 1)
+            max(count_members(config.runs), rank + 1)
             for rank, recording in self.recordings.items()
             for config in recording.configs
             if config.desc == WORLD_DESC
         ]
         if worlds:
             return max(worlds)
-        members = [config.ranks[-1] for recording in self.recordings.values() for config in recording.configs if config.ranks]
+        configs = (config for recording in self.recordings.values() for config in recording.configs if config.runs)
+        members = [first + step * (count - 1) for config in configs for first, step, count in config.runs[-1:]]
         ranks = [item.rank for item in self.evidence if item.rank is not None and item.rank < MAX_WORLD_SIZE]
         return max([*members, *ranks, *self.processes], default=-1) + 1 or None
 
@@ -246,6 +247,9 @@ class EvidenceView:
                 yield _absent(item.rank, *_why_silent(seen.recording), item.origin)
             elif seen.recording.damage:
                 yield _absent(item.rank, AbsenceReason.UNREADABLE, seen.recording.damage, item.origin)
+            elif seen.recording.summary is not None and seen.recording.summary.cut:
+                told = f"its digest would have been too large without leaving out {seen.recording.summary.cut}"
+                yield _absent(item.rank, AbsenceReason.SKIPPED, told, item.origin)
         lost = [rank for rank in range(self.world_size or 0) if rank not in self.recordings and rank not in explained]
         for rank in lost[:MAX_LOST_NAMED]:
             yield _absent(rank, AbsenceReason.LOST, "there is no flight-recorder dump of this rank", "")

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pardbg.collectors.live.recorders.listening import UnixAddress
+from pardbg.collectors.live.recorders.request import Target
 from pardbg.collectors.live.recorders.trusted_file import RefusedError, looked_up, read_file
 from pardbg.collectors.parsing.rank_file import MOST_BYTES, RankFile, parse_rank_file
 from pardbg.collectors.probe.places import RANK_FILE, SERVER_SOCKET, memory_root, rank_folder
@@ -57,18 +58,27 @@ def read_own_words(folder: bytes, pid: int, started_ticks: int, uid: int) -> Ran
     return own
 
 
-def recorder_places(pid: int, started_ticks: int, uid: int, environment: Mapping[str, str]) -> dict[str, bytes]:
-    """Where its probe has moved torch's dumps and pipe to, by the variables that name them: `/proc` shows the former values."""
-    folder = folder_of(pid, started_ticks, uid, environment)
+def recorder_places(target: Target, since_ns: int) -> dict[str, bytes]:
+    """Where its probe has moved torch's dumps and pipe to, by the variables that name them: `/proc` shows the former values.
+
+    A rank that was attached to has such a folder, too. What a scan that was killed has left there is not looked at: it may be
+    old, and a new one can be had. So that counts only if it was written since ``since_ns``, epoch ns.
+    """
+    environment = {name: os.fsdecode(value) for name, value in target.environment.items()}
+    folder = folder_of(target.pid, target.started_ticks, target.uid, environment)
     if folder is None:
         return {}
     with contextlib.suppress(RefusedError, ParseError, OSError):
-        check_folder(folder, uid)
-        own = read_own_words(folder, pid, started_ticks, uid)
-        if own is not None:
+        check_folder(folder, target.uid)
+        own = read_own_words(folder, target.pid, target.started_ticks, target.uid)
+        if own is not None and (own.created_ns is not None or _is_new(f"{own.dumps}{target.rank}", since_ns)):
             places = {DUMP_VARIABLES[0]: own.dumps, PIPE_VARIABLE: own.pipe}
             return {name: os.fsencode(place) for name, place in places.items() if place}
     return {}
+
+
+def _is_new(path: str, since_ns: int) -> bool:
+    return os.lstat(path).st_mtime_ns >= since_ns
 
 
 def find_socket(pid: int, started_ticks: int, uid: int, environment: Mapping[str, str]) -> UnixAddress | None:

@@ -1,6 +1,5 @@
 """One rank, all ways to its recorder in turn: the worker server, the NCCL pipe, a dump file; else why there is none."""
 
-import os
 
 from msgspec.structs import replace
 
@@ -33,7 +32,7 @@ def reach(target: Target, parser: SerialParser, began_ns: int, until_s: float) -
     process = living(target)
     if process is None:
         return Refusal(reason=AbsenceReason.GONE, detail="its process has ended", origin=origin)
-    target = _as_its_probe_says(target)
+    target = _as_its_probe_says(target, began_ns)
     if is_off_by_environment(target.environment):
         return Refusal(reason=AbsenceReason.SWITCHED_OFF, detail=f"its environment sets the size 0: {REMEDY}", origin=origin)
     refusals: list[Refusal] = []
@@ -54,11 +53,10 @@ def reach(target: Target, parser: SerialParser, began_ns: int, until_s: float) -
     return _explain(target, [*refusals, *([outcome] if outcome else [])], origin)
 
 
-def _as_its_probe_says(target: Target) -> Target:
+def _as_its_probe_says(target: Target, began_ns: int) -> Target:
     if not target.is_at_home:
         return target
-    environment = {name: os.fsdecode(value) for name, value in target.environment.items()}
-    places = recorder_places(target.pid, target.started_ticks, target.uid, environment)
+    places = recorder_places(target, began_ns)
     return replace(target, environment={**target.environment, **places})
 
 

@@ -39,6 +39,7 @@ pytestmark = [
 ]
 
 WITHIN_S = 15.0
+OTHER_NAMES = ("rank.json.new", "groups.jsonl.new", "dump_rank_0", "dump_rank_0.new")
 NOBODY = 65534
 MOUNT, UNMOUNT = shutil.which("mount") or "", shutil.which("umount") or ""
 GROUPS = "__import__('torch.distributed.distributed_c10d', fromlist=['_world'])._world.pg_map"
@@ -210,7 +211,7 @@ def test_hostile_thing_in_the_place_of_the_description_is_refused_and_left(
 
 
 @pytest.mark.parametrize("make", [_link, _fifo])
-@pytest.mark.parametrize("name", ["rank.json.new", "groups.jsonl", "groups.jsonl.new", "dump_rank_0", "dump_rank_0.new"])
+@pytest.mark.parametrize("name", ["groups.jsonl", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHER_NAMES)])
 def test_hostile_thing_in_the_place_of_another_file_is_not_opened(
     name: str, make: Callable[[Path], None], ranks: list[Target], root: Path
 ) -> None:
@@ -281,6 +282,7 @@ def test_rank_of_another_user_writes_to_a_folder_of_that_user(root: Path) -> Non
         assert target.end() == (0, "right\n")
 
 
+@pytest.mark.slow
 def test_rank_that_is_attached_to_by_another_scan_is_left_alone(ranks: list[Target], root: Path) -> None:
     rank = as_rank(ranks[0], root=str(root))
     with attached([rank], time.monotonic() + WITHIN_S):
@@ -382,6 +384,7 @@ def _blocked_by_server(pid: int) -> int:
     raise AssertionError
 
 
+@pytest.mark.slow
 def test_server_that_is_at_work_is_not_ended(ranks: list[Target], nccl_rank: RankProcess, root: Path) -> None:
     """Its end would be waited for with the interpreter lock held, for as long as that takes."""
     threads, path = ranks[0].threads, folder_of(nccl_rank, root) / "server.sock"
@@ -467,7 +470,7 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize("after_s", [0.0, 0.2, 0.8])
+@pytest.mark.parametrize("after_s", [0.2, pytest.param(0.0, marks=pytest.mark.slow), pytest.param(0.8, marks=pytest.mark.slow)])
 def test_ctrl_c_ends_the_waiting_and_leaves_nothing(after_s: float, ranks: list[Target], root: Path) -> None:
     """Ctrl-C reaches all processes of the terminal's group."""
     threads = [target.threads for target in ranks]
@@ -490,8 +493,8 @@ def _paths() -> dict[str, str]:
 def test_kills_of_a_process_that_attaches_and_of_its_child_do_no_harm(ranks: list[Target], root: Path) -> None:
     """One of both, or both. 2,000 of them are in `test_kills.py`."""
     wanted = as_ranks(ranks, root)
-    told = kill_attaching(wanted, root, 12, random.Random(1))
-    assert (told["kills"], told["left threads"], told["killed the rank"]) == (12, 0, 0)
+    told = kill_attaching(wanted, root, 7, random.Random(1))
+    assert (told["kills"], told["left threads"], told["killed the rank"]) == (7, 0, 0)
     assert attach(wanted) == {0, 1}
     assert list(root.iterdir()) == []
 
@@ -501,7 +504,7 @@ def test_killed_scans_leave_nothing(ranks: list[Target]) -> None:
     rank, threads = as_rank(ranks[0]), [target.threads for target in ranks]
     folders = [folder_of(as_rank(target), Path(memory_root(0, {}))) for target in ranks]
     command = [sys.executable, "-m", "pardbg", "scan", "--pid", str(rank.pid), "--attach", "always", "--interval", "0.2"]
-    for after_s in (0.3, 0.8, 1.1, 1.4, 1.7):
+    for after_s in (0.4, 1.1, 1.5):
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, process_group=0) as scan:
             time.sleep(after_s)
             os.killpg(scan.pid, signal.SIGKILL)
@@ -523,6 +526,7 @@ for pid in sys.argv[2:]:
 """
 
 
+@pytest.mark.slow
 def test_who_is_not_root_attaches_to_his_own_job_and_to_nobody_elses(ranks: list[Target], root: Path) -> None:
     python = f"/usr/bin/python3.{sys.version_info.minor}"
     prefix = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]

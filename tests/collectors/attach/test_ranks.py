@@ -31,7 +31,7 @@ def short_folder() -> Iterator[Path]:
         yield Path(name)
 
 
-@pytest.mark.parametrize("times", [5, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [3, pytest.param(100, marks=pytest.mark.slow)])
 def test_attach_and_detach_leave_nothing_in_a_rank_that_trains(times: int, short_folder: Path) -> None:
     with training(1) as (target,):
         threads = target.threads
@@ -75,7 +75,7 @@ def test_kills_while_attaching_do_no_harm_to_two_ranks(
     record_property("attached_and_detached", done)
 
 
-@pytest.mark.parametrize("lock", ["free", "holding"])
+@pytest.mark.parametrize("lock", ["free", pytest.param("holding", marks=pytest.mark.slow)])
 def test_rank_that_ends_meanwhile_ends_as_it_would_have(lock: str) -> None:
     """Its interpreter waits for the lines: else it would make torch's thread exit, for which C++ ends the process."""
     code = lines._guarded("modules['time'].sleep(1.0)")
@@ -83,3 +83,28 @@ def test_rank_that_ends_meanwhile_ends_as_it_would_have(lock: str) -> None:
         outcome = shoot(target.pid, code)
         assert outcome.shot is not None, outcome
         assert target.end() == (0, "")
+
+
+HELD = """
+import os, sys, tempfile
+import torch.distributed as dist
+from pardbg.collectors.attach.lines import LOG_LEVEL_HERE, attach_lines
+folder = tempfile.mkdtemp()
+dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=0, world_size=1)
+group = dist.new_group([0], group_desc="mine")
+before, seen = sys.getrefcount(group), []
+really = os.write
+def write(descriptor, data):
+    seen.append(sys.getrefcount(group) - before)
+    return really(descriptor, data)
+os.write = write
+exec(attach_lines(folder, 0).replace(LOG_LEVEL_HERE, "0"))
+print(seen, open(folder + "/groups.jsonl").read().count('"desc": "mine"'))
+dist.destroy_process_group()
+"""
+
+
+def test_lines_hold_no_group_while_others_may_run() -> None:
+    """Whoever lets go of a group last has to end it, and its own threads, which are borrowed, cannot."""
+    told = subprocess.run([sys.executable, "-c", HELD], capture_output=True, text=True, check=True, timeout=60)
+    assert told.stdout == "[0, 0] 1\n", told.stderr

@@ -73,7 +73,7 @@ def test_call_that_was_borrowed_gives_the_right_result_at_the_right_time(call: s
 
 
 @pytest.mark.parametrize("python", OTHERS, ids=lambda path: path.parts[-3])
-@pytest.mark.parametrize("call", ["poll", "lock", "holding"])
+@pytest.mark.parametrize("call", ["lock", *(pytest.param(call, marks=pytest.mark.slow) for call in ("poll", "holding"))])
 def test_other_versions_of_python_are_shot_at_alike(python: Path, call: str, tmp_path: Path) -> None:
     if not python.exists():
         pytest.skip(f"no {python}")
@@ -135,7 +135,7 @@ def test_kills_in_mid_shot_do_no_harm() -> None:
         sys.executable,
         "-u",
         str(Path(__file__).with_name("killing.py")),
-        "30",
+        "15",
         prefix=["sh", "-c", 'echo ready; exec "$@"', "-"],
     ) as run:
         code, words = run.end()

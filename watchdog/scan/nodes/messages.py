@@ -10,6 +10,7 @@ from pardbg.collectors.jobs.query import ChosenJob
 from pardbg.watchdog.errors import ParseError
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.evidence import Evidence
+from pardbg.watchdog.model.wanted import Cut, Wanted
 
 
 class Find(Noun, frozen=True, kw_only=True, tag="find"):
@@ -64,8 +65,15 @@ class TakeNativeStacks(Noun, frozen=True, kw_only=True, tag="native-stacks"):
     sample: int
 
 
+class ReadEntries(Noun, frozen=True, kw_only=True, tag="entries"):
+    """Give entries of the rings of which digests were sent last. Ranks that are not here are another node's."""
+
+    within_s: float
+    wanted: tuple[Wanted, ...]
+
+
 Looking = TakeSample | AttachTo | ReadSoftware | ReadLogs | ReadFaultStacks | TakeNativeStacks
-Request = Find | Looking
+Request = Find | Looking | ReadEntries
 
 
 class Found(Noun, frozen=True, kw_only=True, tag="found"):
@@ -86,13 +94,19 @@ class Seen(Noun, frozen=True, kw_only=True, tag="seen"):
     kept_count: int = 0
 
 
+class Entries(Noun, frozen=True, kw_only=True, tag="cuts"):
+    """What was wanted, as far as it is here."""
+
+    cuts: tuple[Cut, ...] = ()
+
+
 class Failed(Noun, frozen=True, kw_only=True, tag="failed"):
     """The node could not do it, and why."""
 
     problem: str
 
 
-Reply = Found | Seen | Failed
+Reply = Found | Seen | Entries | Failed
 
 _ENCODER = msgspec.msgpack.Encoder()
 _REQUESTS = msgspec.msgpack.Decoder(Request)

@@ -1,4 +1,4 @@
-"""Which way leads to the nodes of a job: this machine alone, Slurm's srun, or ssh."""
+"""Which way leads to the nodes of a job: this machine alone, Slurm's srun, ssh, or kubectl into its pods."""
 
 import os
 import shutil
@@ -9,19 +9,27 @@ from dataclasses import dataclass
 from enum import Enum
 from pwd import getpwuid
 
-from pardbg.collectors.jobs.job_ids import read_job_name
+from pardbg.collectors.jobs.job_ids import JobName, read_job_name
+from pardbg.collectors.jobs.kubernetes.find import find_kubernetes_job
+from pardbg.collectors.jobs.kubernetes.job import KubernetesJob
 from pardbg.collectors.jobs.slurm.find import find_slurm_job
 from pardbg.collectors.jobs.slurm.job import SlurmJob
 from pardbg.collectors.jobs.slurm.node_names import expand_nodes
 from pardbg.watchdog.errors import InputError, ParseError
 from pardbg.watchdog.model.evidence import Absence
 from pardbg.watchdog.model.names import AbsenceReason, JobSource
+from pardbg.watchdog.transport.kubectl import Pod, through_kubectl
 from pardbg.watchdog.transport.remote import collect_command
 from pardbg.watchdog.transport.srun import through_srun
 from pardbg.watchdog.transport.ssh import through_ssh
 from pardbg.watchdog.transport.way import Way
 
 _SLURM_S = 15.0
+_KUBERNETES_S = 20.0
+_NO_CLUSTER = frozenset(
+    {AbsenceReason.NOT_INSTALLED, AbsenceReason.SWITCHED_OFF, AbsenceReason.GONE, AbsenceReason.UNSUPPORTED}
+)
+_POD = "KUBERNETES_SERVICE_HOST"  # every container of a pod has it
 
 
 class Via(str, Enum):
@@ -31,18 +39,22 @@ class Via(str, Enum):
     LOCAL = "local"
     SRUN = "srun"
     SSH = "ssh"
+    KUBECTL = "kubectl"
 
 
 @dataclass(frozen=True)
 class Route:
-    """Where to look. ``way`` None: on this machine. ``slurm_job``: what Slurm says of the job, if it was asked."""
+    """Where to look. ``way`` None: on this machine. The jobs: what Slurm or Kubernetes says of the job, if it was asked."""
 
     way: Way | None = None
     slurm_job: SlurmJob | None = None
+    kubernetes_job: KubernetesJob | None = None
 
     @property
     def unreached(self) -> dict[str, Absence]:
-        """The nodes of the job that are not asked, and why."""
+        """The nodes (of Kubernetes: the pods) of the job that are not asked, and why."""
+        if self.way is not None and self.kubernetes_job is not None:
+            return self.kubernetes_job.unreached
         if self.way is None or self.slurm_job is None:
             return {}
         asked = frozenset(self.way.nodes)
@@ -55,7 +67,7 @@ class Route:
 
 
 def choose_route(via: Via, job: str | None, hosts: str | None, remote_command: str | None) -> Route:
-    """Decides from what the user gave and from what Slurm says.
+    """Decides from what the user gave and from what Slurm or Kubernetes says.
 
     Args:
         via: as the user says.
@@ -68,6 +80,9 @@ def choose_route(via: Via, job: str | None, hosts: str | None, remote_command: s
     """
     if via is Via.LOCAL:
         return Route()
+    name = read_job_name(job, ()) if job else None
+    if via is Via.KUBECTL or (via is Via.AUTO and not hosts and name is not None and name.source is JobSource.KUBERNETES):
+        return _ask_kubernetes(via, name, remote_command)
     slurm_job = _ask_slurm(via, job) if via is not Via.SSH or not hosts else None
     if via is Via.SSH or (via is Via.AUTO and hosts):
         names = _read_hosts(hosts) if hosts else slurm_job.nodes if slurm_job else ()
@@ -79,6 +94,27 @@ def choose_route(via: Via, job: str | None, hosts: str | None, remote_command: s
     if via is Via.AUTO and _is_here(slurm_job.reachable_nodes):
         return Route(slurm_job=slurm_job)
     return Route(way=_through_srun(slurm_job, remote_command), slurm_job=slurm_job)
+
+
+def _ask_kubernetes(via: Via, name: JobName | None, remote_command: str | None) -> Route:
+    """Into the pods that run; to this machine if it is one of them, or if nobody here knows the cluster."""
+    if name is None or name.source is not JobSource.KUBERNETES:
+        raise InputError("--via kubectl needs the name of a job of Kubernetes", remedy="pardbg scan --job k8s:train/exp7")
+    found = find_kubernetes_job(name.name, time.monotonic() + _KUBERNETES_S)
+    if isinstance(found, Absence):
+        if via is Via.AUTO and (found.reason in _NO_CLUSTER or _POD in os.environ):
+            return Route()
+        raise InputError(f"Kubernetes: {found.detail}", remedy="see kubectl get pods --show-labels, or give --via local")
+    if via is Via.AUTO and _POD in os.environ and _own_pod() in {fate.pod.name for fate in found.fates}:
+        return Route(kubernetes_job=found)
+    if not found.running:
+        return Route(kubernetes_job=found)
+    pods = [Pod(name=fate.pod.name, namespace=found.namespace, container=fate.container) for fate in found.running]
+    return Route(way=through_kubectl(pods, collect_command(remote_command) if remote_command else None), kubernetes_job=found)
+
+
+def _own_pod() -> str:
+    return os.environ.get("POD_NAME") or socket.gethostname()
 
 
 def _read_hosts(text: str) -> tuple[str, ...]:

@@ -1,19 +1,31 @@
-"""A node's side of a scan: each request is put to the part of the job that runs here. State: the job found last."""
+"""A node's side of a scan: each request is put to the part of the job that runs here.
+
+State: the job found last, and the rings of which digests were sent last.
+"""
 
 import time
+from collections.abc import Iterable, Iterator
 
+from msgspec.structs import replace
+
+from pardbg.collectors.cutting import cut
+from pardbg.collectors.digesting import digest
 from pardbg.collectors.jobs.find import find_world
 from pardbg.collectors.jobs.query import JobQuery
 from pardbg.watchdog.errors import AmbiguousJobError, InputError, ParseError
-from pardbg.watchdog.model.evidence import Evidence
+from pardbg.watchdog.model.evidence import Evidence, FlightRecording
+from pardbg.watchdog.model.recording import Recording
+from pardbg.watchdog.model.wanted import Cut, Wanted
 from pardbg.watchdog.scan.ended import add_ended_ranks
 from pardbg.watchdog.scan.local_site import LocalSite
 from pardbg.watchdog.scan.nodes.messages import (
     AttachTo,
+    Entries,
     Failed,
     Find,
     Found,
     Looking,
+    ReadEntries,
     ReadFaultStacks,
     ReadLogs,
     ReadSoftware,
@@ -34,6 +46,7 @@ class Server:
         """``node``: the name of this node among those of the job."""
         self._node = node
         self._site: LocalSite | None = None
+        self._rings: dict[int, Recording] = {}
 
     def answer(self, data: bytes) -> bytes:
         """One request, one answer, whatever happens."""
@@ -47,7 +60,24 @@ class Server:
             return self._find(request)
         if self._site is None:
             return Failed(problem="it was asked about a job before it was told which")
-        return _look(self._site, request)
+        if isinstance(request, ReadEntries):
+            return Entries(cuts=tuple(self._cut(request.wanted)))
+        seen = _look(self._site, request)
+        return replace(seen, evidence=tuple(map(self._shorten, seen.evidence)))
+
+    def _shorten(self, item: Evidence) -> Evidence:
+        """Keeps a ring here, and sends its digest."""
+        seen = item.observation
+        if not isinstance(seen, FlightRecording) or item.rank is None:
+            return item
+        self._rings[item.rank] = seen.recording
+        return replace(item, observation=replace(seen, recording=digest(seen.recording)))
+
+    def _cut(self, wanted: Iterable[Wanted]) -> Iterator[Cut]:
+        for one in wanted:
+            ring = self._rings.get(one.rank)
+            if ring is not None:
+                yield Cut(wanted=one, recording=cut(ring, one))
 
     def _find(self, request: Find) -> Found:
         query = JobQuery(job=request.job, pids=request.pids, world_size=request.world_size, node=self._node)
@@ -58,7 +88,7 @@ class Server:
             return Found(problem=str(error), remedy=error.remedy, choices=error.choices)
         except InputError as error:
             return Found(problem=str(error), remedy=error.remedy)
-        self._site = site
+        self._site, self._rings = site, {}
         return Found(chosen=chosen)
 
 

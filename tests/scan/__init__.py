@@ -1,0 +1,1 @@
+"""Scans of jobs that need no process: their nodes are simulated."""

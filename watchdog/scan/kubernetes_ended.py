@@ -1,0 +1,74 @@
+"""A Kubernetes job of which no pod runs: what its API says of their ends, and what ranks have left on this machine."""
+
+import time
+
+from pardbg.collectors.jobs.kubernetes.ending import ending_of
+from pardbg.collectors.jobs.kubernetes.job import KubernetesJob
+from pardbg.collectors.jobs.query import JobQuery
+from pardbg.collectors.live.moment import now_rfc3339
+from pardbg.watchdog.errors import InputError
+from pardbg.watchdog.judge.judge import Circumstances, judge
+from pardbg.watchdog.model.evidence import Evidence, JobDescription, SchedulerEnding
+from pardbg.watchdog.model.names import CollectorName, JobSource
+from pardbg.watchdog.scan.ended import scan_ended
+from pardbg.watchdog.scan.scan import Progress, Scanned, Settings
+from pardbg.watchdog.store.view import EvidenceView
+
+
+def scan_kubernetes_ended(job: KubernetesJob, query: JobQuery, settings: Settings, progress: Progress) -> Scanned:
+    """Diagnoses it: Kubernetes' word comes before anything about ranks.
+
+    Raises:
+        InputError: if no pod of it has started yet.
+    """
+    began_s = time.monotonic()
+    if not job.ended:
+        first = job.waiting[0]
+        told = f"none of the {len(job.fates)} pods of Kubernetes job {job.spelled} has started; {first.pod.name}: {first.why}"
+        raise InputError(told, remedy="scan it when it runs; kubectl describe pod says more")
+    left = scan_ended(query, settings, progress)
+    own = left.evidence if left is not None else (_describe(job),)
+    evidence = (*own, *_unseen(job), *tell_ending(job))
+    circumstances = Circumstances(
+        decided_at=now_rfc3339(),
+        took_s=round(time.monotonic() - began_s, 3),
+        source=JobSource.KUBERNETES,
+        sampled_at=left.report.sampled_at if left is not None else (),
+        notes=left.report.notes if left is not None else (),
+        rules=settings.rules,
+    )
+    return Scanned(judge(EvidenceView.of(evidence), circumstances), evidence)
+
+
+def tell_ending(job: KubernetesJob) -> tuple[Evidence, ...]:
+    """Why pods of the job have ended. While others run, only what no rank did: the one that fails first is often a victim."""
+    ending = ending_of(job)
+    if ending is None or (job.running and not ending.is_from_outside):
+        return ()
+    observation = SchedulerEnding(
+        claim=ending.claim,
+        cause=ending.cause,
+        at=ending.at,
+        hosts=ending.pods,
+        advice=ending.advice,
+        is_from_outside=ending.is_from_outside,
+    )
+    return (
+        Evidence(source=CollectorName.HOST, rank=None, observed_at=ending.at, observation=observation, origin=_origin(job)),
+    )
+
+
+def _describe(job: KubernetesJob) -> Evidence:
+    description = JobDescription(job=job.spelled, world_size=None)
+    return Evidence(source=CollectorName.HOST, rank=None, observation=description, origin=_origin(job))
+
+
+def _unseen(job: KubernetesJob) -> tuple[Evidence, ...]:
+    return tuple(
+        Evidence(source=CollectorName.HOST, rank=None, host=pod, observation=absence, origin=_origin(job))
+        for pod, absence in job.unreached.items()
+    )
+
+
+def _origin(job: KubernetesJob) -> str:
+    return ", ".join(job.told_by) or "the Kubernetes API"
