@@ -86,6 +86,8 @@ def _answer(target: Target, outcome: Outcome) -> Answer:
     if outcome.shot is None:
         return Answer(rank=target.rank, reason=outcome.reason, detail=f"not attached to: {outcome.why}")
     stopped_s = outcome.shot.stopped_s
+    if not outcome.is_done and not is_same_process(target.pid, target.started_ticks):
+        return Answer(rank=target.rank, reason=AbsenceReason.GONE, detail="its process has ended")
     if outcome.is_done:
         is_serving = _is_serving(target)
         return Answer(rank=target.rank, is_done=True, is_fired=True, is_serving=is_serving, stopped_s=stopped_s)

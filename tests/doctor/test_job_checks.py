@@ -130,7 +130,7 @@ def test_attaching_that_is_forbidden_is_said_and_is_no_fault() -> None:
 
 def test_attaching_that_is_not_possible_now_says_why_and_is_no_fault() -> None:
     check = only(check_attach(machine(processes=job({}, {}, why_no_attach="it is stopped"))))
-    assert (check.state, check.seen) == (State.UNKNOWN, "--job j: not now where it is stopped")
+    assert (check.state, check.seen) == (State.UNKNOWN, "--job j: of others not now (it is stopped)")
     assert "pardbg run" in (check.remedy or "")
     assert list(check_attach(machine(processes=job({}, why_no_attach=None)))) == []
 

@@ -123,6 +123,8 @@ def scan(context: click.Context, /, destinations: Destinations, **options: Any) 
     are taken; a job that waits for less than five seconds is given the time to move. Exit code: 0 healthy, 3 a fault was found,
     4 undetermined.
     """
+    if options["is_kept"] and options["attach"] == "never":
+        raise click.UsageError("--keep-attached asks for what --attach never forbids")
     from pardbg.watchdog.commands.scanning import Request, keep_evidence, run_scan  # noqa: PLC0415 - `--help` does not wait for it
 
     request = Request(**options)

@@ -63,9 +63,8 @@ def check_recorder_access(surroundings: Surroundings) -> Iterator[Check]:
             name="recorder-access",
             state=State.UNKNOWN,
             seen=f"no dump pipe and no worker server asked for: {list_names(closed, _MOST_NAMES)}",
-            cost="unless the job's code starts a debug server, its recorder is read only once a timeout has dumped it",
-            remedy="with NCCL start the job with a dump pipe; with gloo call torch.distributed.debug.start_debug_server()",
-            command="export TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/tmp/flight_recorder_",
+            cost="unless the job's code starts a debug server, its recorder is read only by attaching; see attach",
+            remedy="start the job with `pardbg run`",
         )
     elif on:
         yield Check(name="recorder-access", state=State.OK, seen="each job here asks for a dump pipe or a worker server")
@@ -78,11 +77,11 @@ def check_attach(surroundings: Surroundings) -> Iterator[Check]:
         reasons = {look.pid: look.why_no_attach for look in job.looks}
         asked = [rank for rank in job.world.ranks if rank.rank not in forbidden]
         able = [rank.rank for rank in asked if reasons.get(rank.pid) == ""]
-        told = dict.fromkeys(reason for rank in asked if (reason := reasons.get(rank.pid)))
+        told = dict.fromkeys(reason.partition(":")[0] for rank in asked if (reason := reasons.get(rank.pid)))
         parts = [
             f"could reach the recorders of {name_ranks(able)}" if able else "",
             f"forbidden by {name_ranks(forbidden)}" if forbidden else "",
-            f"not now where {list_names(list(told), _MOST_NAMES)}" if told else "",
+            f"of others not now ({list_names(list(told), _MOST_NAMES)})" if told else "",
         ]
         if seen := "; ".join(filter(None, parts)):
             state = State.OK if len(able) == len(asked) else State.UNKNOWN

@@ -183,6 +183,8 @@ def _attach(so_far: _SoFar, settings: Settings, progress: Progress) -> None:
     situation = so_far.situation(settings)
     wanted = ranks_to_attach_to(situation, settings.policy)
     if not wanted:
+        if settings.policy is Policy.NEVER and (missed := ranks_to_attach_to(situation, Policy.AUTO)):
+            so_far.notes.append(f"the recorders of {len(missed)} ranks were left alone: --attach never")
         return
     progress(f"attaching to {len(wanted)} ranks for their recorders")
     number = len(so_far.samples) - 1

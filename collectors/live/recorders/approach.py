@@ -1,6 +1,5 @@
 """One rank, all ways to its recorder in turn: the worker server, the NCCL pipe, a dump file; else why there is none."""
 
-
 from msgspec.structs import replace
 
 from pardbg.collectors.live.probe.place import recorder_places
