@@ -58,20 +58,23 @@ def run_scan(request: Request, progress: Progress) -> Scanned:
         policy=Policy(request.attach),
         is_kept=request.is_kept,
     )
-    route = choose_route(Via(request.via), request.job, request.hosts, request.remote_command)
+    if request.hosts is not None and request.job is None:
+        raise InputError("--hosts needs the --job that runs there", remedy="pardbg scan --job ID --hosts n[01-64]")
+    route = choose_route(Via(request.via), request.job, request.hosts, request.remote_command, within_s=request.timeout_s)
     if route.slurm_job is not None and not route.slurm_job.state.holds_nodes:
         return scan_slurm_ended(route.slurm_job, query, settings, progress)
     if route.kubernetes_job is not None and not route.kubernetes_job.running:
         return scan_kubernetes_ended(route.kubernetes_job, query, settings, progress)
     if route.way is None:
-        return _scan_here(query, settings, progress)
+        return _scan_here(query, settings, progress, route.problem)
     with Conversation(route.way) as conversation:
         if route.kubernetes_job is not None:
             return scan(PodsSite(conversation, query, route.kubernetes_job), settings, progress)
         return scan(NodesSite(conversation, query, route.unreached), settings, progress)
 
 
-def _scan_here(query: JobQuery, settings: Settings, progress: Progress) -> Scanned:
+def _scan_here(query: JobQuery, settings: Settings, progress: Progress, problem: str) -> Scanned:
+    """On this machine. ``problem``: why the scheduler could not say where else."""
     try:
         return scan(LocalSite(lambda: add_ended_ranks(find_world(query))), settings, progress)
     except AmbiguousJobError:
@@ -80,9 +83,11 @@ def _scan_here(query: JobQuery, settings: Settings, progress: Progress) -> Scann
         if query.job is None and not query.pids:
             raise name_newest(error) from error
         ended = scan_ended(query, settings, progress)
-        if ended is None:
-            raise
-        return ended
+        if ended is not None:
+            return ended
+        if problem:
+            raise InputError(f"{problem}; nor {error}", remedy="look at the id: squeue --me") from error
+        raise
 
 
 def keep_evidence(request: Request, scanned: Scanned) -> None:

@@ -28,6 +28,8 @@ def claim(report: Report) -> str:
         return f"No fault was found in {_seen(report)}."
     if report.status is Status.UNDETERMINED:
         return f"What was seen of {_seen(report)} does not say whether anything is wrong."
+    if report.status is Status.FAILED and report.notes:
+        return f"{report.notes[-1]}."  # what ended the job
     return "Something is wrong, and no finding explains it."
 
 

@@ -13,8 +13,8 @@ from pardbg.watchdog.model.world import RankProcess, World
 from pardbg.watchdog.scan.nodes.messages import Found
 
 
-def merge(found: Mapping[str, Found]) -> ChosenJob:
-    """One job of what the nodes have found, by node.
+def merge(found: Mapping[str, Found], *, is_whole: bool = True) -> ChosenJob:
+    """One job of what the nodes have found, by node. ``is_whole``: every node of the job has answered.
 
     Raises:
         AmbiguousJobError: if a node has found several worlds.
@@ -33,17 +33,18 @@ def merge(found: Mapping[str, Found]) -> ChosenJob:
         sizes = ", ".join(f"{key[1]} ranks at {key[0] or 'no address'} on {count} nodes" for key, count in keys.most_common(4))
         raise InputError(f"the nodes have {len(keys)} worlds: {sizes}", remedy="say which with --world N")
     first_job = next(iter(chosen.values()))
-    return replace(first_job, world=_merge_worlds([job.world for job in chosen.values()]))
+    return replace(first_job, world=_merge_worlds([job.world for job in chosen.values()], is_whole=is_whole))
 
 
 def _key(world: World) -> tuple[str, int | None, int | None]:
     return world.store, world.world_size, world.attempt
 
 
-def _merge_worlds(worlds: Sequence[World]) -> World:
+def _merge_worlds(worlds: Sequence[World], *, is_whole: bool) -> World:
     """Every node knows its own ranks, ended ones included. Of two processes with one rank the younger is the rank.
 
-    Clocks of nodes are not compared: of two nodes that tell of one rank, the one that shows it alive counts.
+    Clocks of nodes are not compared: of two nodes that tell of one rank, the one that shows it alive counts. Where a node is
+    missing, a rank of which another one only believes that it should be there may live on the missing one.
     """
     ranks: dict[int, RankProcess] = {}
     duplicates: list[Evidence] = []
@@ -52,7 +53,8 @@ def _merge_worlds(worlds: Sequence[World]) -> World:
             duplicates.append(_duplicate(rank, ranks[rank.rank]))
         else:
             ranks[rank.rank] = rank
-    ended = {one.rank: one for world in worlds for one in world.ended if one.rank not in ranks}
+    told = (one for world in worlds for one in world.ended if one.rank not in ranks)
+    ended = {one.rank: one for one in told if is_whole or one.pid is not None or one.exit_code is not None}
     return replace(
         worlds[0],
         ranks=tuple(ranks[number] for number in sorted(ranks)),

@@ -86,6 +86,7 @@ class NodesSite:
         self._query = query
         self._unreached = dict(unreached or {})
         self._absent: dict[str, Absence] = {}
+        self._involved: frozenset[str] = frozenset()
         self._node_of: dict[int, str] = {}
         self._late: list[str] = []
         self._sharing = Sharing()
@@ -97,7 +98,8 @@ class NodesSite:
         request = Find(within_s=self._find_s, job=query.job, pids=query.pids, world_size=query.world_size)
         replies = self._ask(request, time.monotonic() + self._find_s)
         found = {node: reply for node, reply in replies.items() if isinstance(reply, Found)}
-        chosen = merge(found) if found else None
+        chosen = merge(found, is_whole=not self._absent) if found else None
+        self._involved = frozenset(node for node, reply in found.items() if reply.chosen is not None)
         self._node_of = {
             rank.rank: node for node, reply in found.items() if reply.chosen is not None for rank in reply.chosen.world.ranks
         }
@@ -157,9 +159,7 @@ class NodesSite:
         """See `Site`: how many nodes have answered, and which have not."""
         if not self._absent:
             return ()
-        told = (
-            f"{self._count_answering()} of {len(self._conversation.nodes)} nodes answered, missing {fold_nodes(self._absent)}"
-        )
+        told = f"{self._count_answering()} of {self._count()} nodes answered, missing {fold_nodes(self._absent)}"
         reasons = Counter(absence.detail for absence in self._absent.values())
         return (f"{told}: {'; '.join(f'{detail} ({count})' for detail, count in reasons.most_common(_MOST_REASONS))}",)
 
@@ -190,14 +190,13 @@ class NodesSite:
         return dict(sorted(replies.items()))
 
     def _waited_for(self, request: Request, nodes: Collection[str]) -> list[str]:
-        """Those that are worth waiting for: who is late twice, or has not even found the job, would be late each time."""
+        """Those that have a part of the job and are worth waiting for: who is late twice would be late each time."""
         if isinstance(request, Find):
             self._late = []
             return list(nodes)
         counts = Counter(self._late)
-        known = frozenset(self._node_of.values())
         most = 1 if isinstance(request, TakeSample) else 0
-        return [node for node in nodes if counts[node] <= (most if node in known else 0)]
+        return [node for node in nodes if node in self._involved and counts[node] <= most]
 
 
 def _read(data: bytes) -> Reply | Absence:
