@@ -9,7 +9,9 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -49,6 +51,13 @@ if os.environ.pop('AGAIN', None):
     os.execv(sys.executable, [sys.executable, *sys.argv])
 """
 FEW_FILES = 'ulimit -n $(( $(ls /proc/self/fd | wc -l) + 20 )); exec "$@"'
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """In place of pytest's: with parallel workers that is too long for the name of a socket."""
+    with tempfile.TemporaryDirectory(prefix="harm-") as name:
+        yield Path(name)
 
 
 def mounted(script: str) -> list[str]:
