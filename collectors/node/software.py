@@ -13,33 +13,24 @@ from pardbg.collectors.live.process_folder import ProcessFolder
 from pardbg.collectors.live.recorders.switched_off import find_torch
 from pardbg.collectors.live.recorders.trusted_file import RefusedError, read_file
 from pardbg.collectors.node.answers import RankSoftware, RankTarget, SoftwareRequest
+from pardbg.collectors.node.driver import UNKNOWN, read_driver
 from pardbg.collectors.node.ranks import find_python
 from pardbg.watchdog.model.text import printable_text
 
 _TORCH = re.compile(rb"^__version__\s*(?::[^=]*)?=\s*['\"]([^'\"]{1,60})['\"]", re.MULTILINE)
 _NCCL = re.compile(r"(/\S*/)?libnccl\.so\.(\d+(?:\.\d+)*)$", re.MULTILINE)
 _WHEEL = re.compile(r"nvidia_nccl_cu\d+-([\w.]{1,30})\.dist-info")
-_DRIVER = re.compile(r"Module.*?\s(\d+(?:\.\d+)+)\s")
-_DRIVER_FILE = Path("/proc/driver/nvidia/version")
 
 
 def read_software(request: SoftwareRequest) -> Iterator[RankSoftware]:
     """One answer a rank, as far as it can be told. The caller has the deadline."""
-    driver = read_driver()
+    found = read_driver()
+    driver = found if found != UNKNOWN else ""
     for target in request.ranks:
         try:
-            yield _read(target, driver)
+            yield _read(target, driver or None)
         except OSError:
             yield RankSoftware(pid=target.pid)
-
-
-def read_driver(file: Path = _DRIVER_FILE) -> str | None:
-    """The version of NVIDIA's driver; None if none is loaded."""
-    try:
-        found = _DRIVER.search(file.read_text(encoding="utf-8", errors="replace"))
-    except OSError:
-        return None
-    return found[1] if found else None
 
 
 def _read(target: RankTarget, driver: str | None) -> RankSoftware:

@@ -6,7 +6,6 @@ The process is a sibling of this one, not a child: Yama lets a process look into
 import contextlib
 import errno
 import os
-import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -28,12 +27,11 @@ from pardbg.collectors.node.answers import (
     Trial,
     TrialRequest,
 )
+from pardbg.collectors.node.driver import read_driver
 from pardbg.collectors.node.py_spy_trial import try_py_spy
 from pardbg.collectors.procfs.counters import last_ran_ms
 from pardbg.collectors.procfs.memory_group import oom_file, parse_oom_kills
 from pardbg.collectors.procfs.mounts import parse_mounts
-
-_DRIVER = re.compile(r"NVRM version:.*?\s(\d+\.\d+(?:\.\d+)*)\s")
 
 
 def try_all(request: TrialRequest) -> Iterator[Trial]:
@@ -46,7 +44,7 @@ def try_all(request: TrialRequest) -> Iterator[Trial]:
     yield trial
     trial = replace(trial, ptrace=PtraceTrial(error=system_library.hold_and_let_go(request.pid)))
     yield trial
-    trial = replace(trial, driver=_read_driver(), kernel_log=_try_kernel_log())
+    trial = replace(trial, driver=DeviceDriver(version=read_driver()), kernel_log=_try_kernel_log())
     yield trial
     yield replace(trial, file_clock=_try_file_clock(request.folder))
 
@@ -86,15 +84,6 @@ def _try_oom_counter() -> OomCounterTrial:
     except OSError as error:
         return OomCounterTrial(path=path, error=_name(error))
     return OomCounterTrial(path=path, error="" if count is not None else "ENODATA")
-
-
-def _read_driver() -> DeviceDriver:
-    try:
-        text = Path("/proc/driver/nvidia/version").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return DeviceDriver()
-    found = _DRIVER.search(text)
-    return DeviceDriver(version=found[1] if found else "unknown")
 
 
 def _try_kernel_log() -> KernelLogTrial:

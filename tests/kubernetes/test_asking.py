@@ -7,8 +7,9 @@ import pytest
 from tests.own_children import are_soon_gone, living_children
 
 from pardbg.collectors.jobs.kubernetes import asking
-from pardbg.collectors.jobs.kubernetes.asking import Answer, ask
+from pardbg.collectors.jobs.kubernetes.asking import ask
 from pardbg.collectors.jobs.kubernetes.find import find_kubernetes_job
+from pardbg.collectors.jobs.own_command import Answer
 from pardbg.watchdog.model.evidence import Absence
 from pardbg.watchdog.model.names import AbsenceReason
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from tests.own_children import are_soon_gone, living_children
 
-from pardbg.collectors.jobs.slurm.asking import MOST_OUTPUT_BYTES, Answer, ask
+from pardbg.collectors.jobs.own_command import Answer
+from pardbg.collectors.jobs.slurm.asking import MOST_OUTPUT_BYTES, ask
 from pardbg.collectors.jobs.slurm.find import find_slurm_job
 from pardbg.collectors.jobs.slurm.job import SlurmJob
 from pardbg.collectors.parsing.slurm_record import SlurmState

@@ -5,18 +5,15 @@ import time
 from pardbg.collectors.jobs.kubernetes.ending import ending_of
 from pardbg.collectors.jobs.kubernetes.job import KubernetesJob
 from pardbg.collectors.jobs.query import JobQuery
-from pardbg.collectors.live.moment import now_rfc3339
 from pardbg.watchdog.errors import InputError
-from pardbg.watchdog.judge.judge import Circumstances, judge
-from pardbg.watchdog.model.evidence import Evidence, JobDescription, SchedulerEnding
+from pardbg.watchdog.model.evidence import Evidence, SchedulerEnding
 from pardbg.watchdog.model.names import CollectorName, JobSource
-from pardbg.watchdog.scan.ended import scan_ended
 from pardbg.watchdog.scan.scan import Progress, Scanned, Settings
-from pardbg.watchdog.store.view import EvidenceView
+from pardbg.watchdog.scan.scheduler_ended import Told, scan_what_is_left
 
 
 def scan_kubernetes_ended(job: KubernetesJob, query: JobQuery, settings: Settings, progress: Progress) -> Scanned:
-    """Diagnoses it: Kubernetes' word comes before anything about ranks.
+    """Diagnoses it from that.
 
     Raises:
         InputError: if no pod of it has started yet.
@@ -24,20 +21,12 @@ def scan_kubernetes_ended(job: KubernetesJob, query: JobQuery, settings: Setting
     began_s = time.monotonic()
     if not job.ended:
         first = job.waiting[0]
-        told = f"none of the {len(job.fates)} pods of Kubernetes job {job.spelled} has started; {first.pod.name}: {first.why}"
-        raise InputError(told, remedy="scan it when it runs; kubectl describe pod says more")
-    left = scan_ended(query, settings, progress)
-    own = left.evidence if left is not None else (_describe(job),)
-    evidence = (*own, *_unseen(job), *tell_ending(job))
-    circumstances = Circumstances(
-        decided_at=now_rfc3339(),
-        took_s=round(time.monotonic() - began_s, 3),
-        source=JobSource.KUBERNETES,
-        sampled_at=left.report.sampled_at if left is not None else (),
-        notes=left.report.notes if left is not None else (),
-        rules=settings.rules,
-    )
-    return Scanned(judge(EvidenceView.of(evidence), circumstances), evidence)
+        problem = (
+            f"none of the {len(job.fates)} pods of Kubernetes job {job.spelled} has started; {first.pod.name}: {first.why}"
+        )
+        raise InputError(problem, remedy="scan it when it runs; kubectl describe pod says more")
+    told = Told(job.spelled, JobSource.KUBERNETES, _origin(job), (*_unseen(job), *tell_ending(job)), (), began_s)
+    return scan_what_is_left(told, query, settings, progress)
 
 
 def tell_ending(job: KubernetesJob) -> tuple[Evidence, ...]:
@@ -56,11 +45,6 @@ def tell_ending(job: KubernetesJob) -> tuple[Evidence, ...]:
     return (
         Evidence(source=CollectorName.HOST, rank=None, observed_at=ending.at, observation=observation, origin=_origin(job)),
     )
-
-
-def _describe(job: KubernetesJob) -> Evidence:
-    description = JobDescription(job=job.spelled, world_size=None)
-    return Evidence(source=CollectorName.HOST, rank=None, observation=description, origin=_origin(job))
 
 
 def _unseen(job: KubernetesJob) -> tuple[Evidence, ...]:

@@ -9,18 +9,15 @@ from pardbg.collectors.files import collect_files
 from pardbg.collectors.jobs.query import JobQuery
 from pardbg.collectors.jobs.slurm.ending import SlurmEnding, ending_of
 from pardbg.collectors.jobs.slurm.job import SlurmJob
-from pardbg.collectors.live.moment import now_rfc3339
 from pardbg.watchdog.errors import InputError
-from pardbg.watchdog.judge.judge import Circumstances, judge
-from pardbg.watchdog.model.evidence import Evidence, JobDescription, SchedulerEnding
+from pardbg.watchdog.model.evidence import Evidence, SchedulerEnding
 from pardbg.watchdog.model.names import CollectorName, JobSource
-from pardbg.watchdog.scan.ended import scan_ended
 from pardbg.watchdog.scan.scan import Progress, Scanned, Settings
-from pardbg.watchdog.store.view import EvidenceView
+from pardbg.watchdog.scan.scheduler_ended import Told, scan_what_is_left
 
 
 def scan_slurm_ended(job: SlurmJob, query: JobQuery, settings: Settings, progress: Progress) -> Scanned:
-    """Diagnoses it: the scheduler's word comes before anything about ranks.
+    """Diagnoses it from that.
 
     Raises:
         InputError: if the job has neither run nor ended: it waits in the queue.
@@ -30,25 +27,10 @@ def scan_slurm_ended(job: SlurmJob, query: JobQuery, settings: Settings, progres
     if ending is None:
         why = f" ({job.reason})" if job.reason else ""
         raise InputError(f"Slurm job {job.spelled} is {job.raw_state.lower()}{why}", remedy="scan it when it runs")
-    left = scan_ended(query, settings, progress)
     progress("reading the end of the job's output")
     logged, notes = _read_output(job, progress)
-    own = left.evidence if left is not None else (_describe(job),)
-    evidence = (*own, *logged, _evidence(job, ending))
-    circumstances = Circumstances(
-        decided_at=now_rfc3339(),
-        took_s=round(time.monotonic() - began_s, 3),
-        source=JobSource.SLURM,
-        sampled_at=left.report.sampled_at if left is not None else (),
-        notes=(*notes, *(left.report.notes if left is not None else ())),
-        rules=settings.rules,
-    )
-    return Scanned(judge(EvidenceView.of(evidence), circumstances), evidence)
-
-
-def _describe(job: SlurmJob) -> Evidence:
-    description = JobDescription(job=job.spelled, world_size=None)
-    return Evidence(source=CollectorName.HOST, rank=None, observation=description, origin=_commands(job))
+    told = Told(job.spelled, JobSource.SLURM, _commands(job), (*logged, _evidence(job, ending)), notes, began_s)
+    return scan_what_is_left(told, query, settings, progress)
 
 
 def _evidence(job: SlurmJob, ending: SlurmEnding) -> Evidence:

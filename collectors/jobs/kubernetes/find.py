@@ -15,11 +15,12 @@ Nothing is retried, nothing stays behind.
 
 import re
 
-from pardbg.collectors.jobs.kubernetes.asking import Answer, ask
+from pardbg.collectors.jobs.kubernetes.asking import ask
 from pardbg.collectors.jobs.kubernetes.building import build_job
 from pardbg.collectors.jobs.kubernetes.job import KubernetesJob
 from pardbg.collectors.jobs.kubernetes.operators import JOB_KINDS, JobKind
 from pardbg.collectors.jobs.kubernetes.query import MOST_LABEL_LENGTH, KubernetesQuery, read_query
+from pardbg.collectors.jobs.own_command import Answer
 from pardbg.collectors.parsing.kubernetes_groups import parse_groups
 from pardbg.collectors.parsing.kubernetes_pods import parse_pods
 from pardbg.collectors.parsing.kubernetes_record import KubernetesPod

@@ -4,7 +4,8 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from pardbg.collectors.jobs.slurm.asking import Answer, ask
+from pardbg.collectors.jobs.own_command import Answer
+from pardbg.collectors.jobs.slurm.asking import ask
 from pardbg.collectors.jobs.slurm.commands import Command
 from pardbg.watchdog.errors import ParseError
 from pardbg.watchdog.model.evidence import Absence
