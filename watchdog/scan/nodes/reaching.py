@@ -174,12 +174,20 @@ def _through_srun(job: SlurmJob, remote_command: str | None) -> Way:
         told = f"Slurm job {job.spelled} is heterogeneous: srun would have to be given its parts one by one"
         raise InputError(told, remedy=f"pardbg scan --job {job.spelled} --via ssh --hosts {fold_nodes(job.reachable_nodes)}")
     command = collect_command(remote_command)
-    return through_srun(str(job.srun_job_id), job.reachable_nodes, command, program=(*_become(job.uid), "srun"))
+    return through_srun(str(job.srun_job_id), job.reachable_nodes, command, program=(*become_owner(job.uid), "srun"))
 
 
-def _become(uid: int | None) -> tuple[str, ...]:
-    """What root puts before srun: only the owner of a job may start a step in it."""
-    if os.geteuid() != 0 or uid in {None, 0}:
+def become_owner(uid: int | None) -> tuple[str, ...]:
+    """What root puts before srun: only the owner of a job may start a step in it.
+
+    Raises:
+        InputError: if this machine does not know the owner.
+    """
+    if os.geteuid() != 0 or uid is None or uid == 0:
         return ()
-    assert uid is not None  # noqa: S101 - for mypy
-    return ("setpriv", f"--reuid={uid}", f"--regid={getpwuid(uid).pw_gid}", "--init-groups")
+    try:
+        group = getpwuid(uid).pw_gid
+    except KeyError:
+        told = f"the job belongs to uid {uid}, which has no account here, and only its owner may look at it through srun"
+        raise InputError(told, remedy="run pardbg as its owner, or give --via ssh") from None
+    return ("setpriv", f"--reuid={uid}", f"--regid={group}", "--init-groups")
