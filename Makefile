@@ -59,4 +59,5 @@ $(VENV)/.test: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet $(TORCH)
 	$(BIN)/pip install --quiet --editable '.[demo,test]'
+	$(BIN)/pip install --quiet --upgrade --target $(VENV)/grafana 'grafana-client>=5'  # apart: installed, it replaces urllib3
 	touch $@ $(VENV)/.demo

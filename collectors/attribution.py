@@ -12,6 +12,7 @@ from pardbg.collectors.parsing.recognise import Content, Found, guess_by_name
 from pardbg.collectors.rank_map import RankMap
 from pardbg.collectors.reading_protocol import FileRead
 from pardbg.watchdog.model.base import Noun
+from pardbg.watchdog.model.device import DeviceSeen
 from pardbg.watchdog.model.evidence import Absence, Evidence, FlightRecording, JobDescription, Observation, Stack
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName
 from pardbg.watchdog.model.process import ProcessSample
@@ -75,6 +76,8 @@ def _ranks_seen(files: Iterable[ReadFile]) -> Iterator[int]:
             yield file.rank
         yield from file.read.parsed.signed_by
         for found in file.read.parsed.found:
+            if found.rank is not None:
+                yield found.rank
             if isinstance(found.observation, FlightRecording):
                 for config in found.observation.recording.configs:
                     yield from config.ranks
@@ -107,7 +110,7 @@ def _observations(file: ReadFile) -> tuple[Found, ...]:
 def _complete(observation: Observation, sample: int, pid: int | None) -> Observation:
     if isinstance(observation, Stack):
         return replace(observation, sample=sample, pid=observation.pid if observation.pid is not None else pid)
-    is_sampled = isinstance(observation, FlightRecording | ProcessSample)
+    is_sampled = isinstance(observation, FlightRecording | ProcessSample | DeviceSeen)
     return replace(observation, sample=sample) if is_sampled else observation
 
 

@@ -4,6 +4,7 @@ from pardbg.collectors.ended.requests import LastRead, LastRequest, LeftListed, 
 from pardbg.collectors.live.recorders.outcome import Refusal
 from pardbg.collectors.parsing.rank_file import RankFile
 from pardbg.collectors.parsing.rank_log import RankTraceback
+from pardbg.collectors.parsing.slurm_notices import SlurmNotice
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.evidence import SourceContext, Stack
 from pardbg.watchdog.model.heartbeat import Heartbeat
@@ -90,5 +91,20 @@ class ProbeRead(Noun, frozen=True, kw_only=True, tag="probe"):
     problems: tuple[Refusal, ...] = ()
 
 
-JobRequest = SourceRequest | OutputsRequest | OutputRequest | ProbeRequest | LeftRequest | LastRequest
-JobReply = SourceRead | OutputsListed | OutputRead | ProbeRead | LeftListed | LastRead
+class ScriptOutputRequest(Noun, frozen=True, kw_only=True, tag="read-script-output"):
+    """Read the end of the file that a batch job's script wrote to. Links on the way are followed, as its writer did."""
+
+    path: bytes
+
+
+class ScriptOutput(Noun, frozen=True, kw_only=True, tag="script-output"):
+    """The answer: what ranks that sign their lines raised, and what Slurm itself wrote there."""
+
+    tracebacks: tuple[RankTraceback, ...] = ()
+    signed_by: frozenset[int] = frozenset()
+    notices: tuple[SlurmNotice, ...] = ()
+    mtime_ns: int = 0
+
+
+JobRequest = SourceRequest | OutputsRequest | OutputRequest | ProbeRequest | LeftRequest | LastRequest | ScriptOutputRequest
+JobReply = SourceRead | OutputsListed | OutputRead | ProbeRead | LeftListed | LastRead | ScriptOutput

@@ -1,1 +1,1 @@
-"""Grafana dashboards and alert rules, generated from the metric catalogue (from part 6 of the plan on)."""
+"""The metric catalogue, and the Grafana dashboards and alert rules that go with it; `json/` and `rules/` are generated."""

@@ -35,7 +35,7 @@ def test_wheel_holds_every_file_of_the_three_folders(wheel: Path) -> None:
     inside = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("pardbg/")}
     for folder in ("watchdog", "collectors", "dashboards"):
         for path in (ROOT / folder).rglob("*"):
-            if path.suffix in {".py", ".json", ".j2"} and "__pycache__" not in path.parts:
+            if path.suffix in {".py", ".json", ".j2", ".yaml", ".md"} and "__pycache__" not in path.parts:
                 assert f"pardbg/{path.relative_to(ROOT)}" in inside
     assert "pardbg/py.typed" in inside
 

@@ -1,13 +1,17 @@
-"""The front door: which processes of this machine are the ranks of the job that the user means."""
+"""The front door: which processes of this machine are the ranks of the job that the user means, or of any job."""
 
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from pardbg.collectors.jobs.census import PROC, take_census
-from pardbg.collectors.jobs.process import JobProcess
+from pardbg.collectors.jobs.ownership import only_of
+from pardbg.collectors.jobs.process import Census, JobProcess
 from pardbg.collectors.jobs.query import ChosenJob, JobQuery
 from pardbg.collectors.jobs.selection import select_world
+from pardbg.collectors.jobs.worlds import find_worlds
+from pardbg.watchdog.model.evidence import Evidence
+from pardbg.watchdog.model.world import World
 
 _NODE = "SLURMD_NODENAME"
 
@@ -19,10 +23,28 @@ def find_world(query: JobQuery, *, proc: Path = PROC) -> ChosenJob:
         AmbiguousJobError: if the query means several worlds; its ``choices`` are the commands that mean one.
         InputError: if it means none.
     """
-    census = take_census(proc, host=query.node or None)
-    if query.node:
-        census = replace(census, processes=tuple(one for one in census.processes if _may_be_on(query.node, one)))
-    return select_world(census, query)
+    census = _census_of(query.node, proc)
+    return select_world(census if query.uid is None else only_of(census, query.uid, proc), query)
+
+
+def find_all_worlds(node: str = "", *, proc: Path = PROC) -> tuple[tuple[World, ...], tuple[Evidence, ...]]:
+    """All worlds with a living rank on this machine, the oldest first, and what could not be seen (`Absence`).
+
+    Cost and deadline: those of `census.py`.
+
+    Args:
+        node: the name of this machine among the nodes of a job (`JobQuery.node`).
+        proc: where the kernel shows processes.
+    """
+    census = _census_of(node, proc)
+    return find_worlds(census), census.evidence
+
+
+def _census_of(node: str, proc: Path) -> Census:
+    census = take_census(proc, host=node or None)
+    if not node:
+        return census
+    return replace(census, processes=tuple(one for one in census.processes if _may_be_on(node, one)))
 
 
 def _may_be_on(node: str, process: JobProcess) -> bool:

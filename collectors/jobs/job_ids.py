@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from pardbg.collectors.jobs.process import JobProcess
+from pardbg.watchdog.errors import InputError
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.names import JobSource
 from pardbg.watchdog.model.world import World
@@ -52,6 +53,23 @@ def read_job_name(text: str, worlds: Iterable[World]) -> JobName:
     if any(run.means(world) for world in worlds):
         return run
     return JobName(source=_source_by_form(text), name=text)
+
+
+def check_job_name(text: str) -> None:
+    """Sees that a name that a user has typed is one.
+
+    Raises:
+        InputError: if it is empty, with or without a prefix, or has spaces around it: no job is called so.
+    """
+    prefix, has_prefix, rest = text.partition(":")
+    is_prefixed = bool(has_prefix) and prefix in PREFIXES
+    name = rest if is_prefixed else text
+    if not name.strip():
+        raise InputError(f"--job {text!r} names no job", remedy=f"give its id: {prefix + ':' if is_prefixed else ''}ID")
+    if name != name.strip():
+        raise InputError(
+            f"--job {text!r} has spaces around the name", remedy=f"--job {text.replace(name, name.strip()).strip()}"
+        )
 
 
 def write_job_name(source: JobSource, name: str, worlds: Iterable[World]) -> str:

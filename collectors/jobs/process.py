@@ -11,6 +11,11 @@ _NAMES_OF_PYTHON = ("python", "pypy", "pt_", "ray::", "torchrun")
 _NAMES_OF_LAUNCHERS = frozenset({"pt_elastic", "torchrun", "accelerate", "deepspeed"})
 
 
+def is_name_of_python(name: str) -> bool:
+    """Whether a process of this name (``comm``) probably runs Python."""
+    return name.startswith(_NAMES_OF_PYTHON)
+
+
 class ProcessLook(Noun, frozen=True, kw_only=True):
     """What one process answered when it was looked into.
 
@@ -93,7 +98,7 @@ class JobProcess(Noun, frozen=True, kw_only=True):
     def is_python(self) -> bool:
         """Whether it runs Python, by its name if it does not answer."""
         if self.look is None or self.is_denied or self.is_ended:
-            return self.stat.name.startswith(_NAMES_OF_PYTHON) or bool(self.look and self.look.command.is_python)
+            return is_name_of_python(self.stat.name) or bool(self.look and self.look.command.is_python)
         return self.look.is_python
 
     @property

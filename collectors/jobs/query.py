@@ -10,12 +10,14 @@ class JobQuery(Noun, frozen=True, kw_only=True):
 
     ``node``: the name of this machine among the nodes of the job, empty for its own; processes that Slurm has started for
     another node are another's, though they run here (several nodes on one machine).
+    ``uid``: whose processes are seen, None for those of everybody.
     """
 
     job: str | None = None
     pids: tuple[int, ...] = ()
     world_size: int | None = None
     node: str = ""
+    uid: int | None = None
 
 
 class ChosenJob(Noun, frozen=True, kw_only=True):

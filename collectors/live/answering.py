@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib.util
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,10 +11,11 @@ from pardbg.collectors.ended.reading import read_last
 from pardbg.collectors.ended.requests import LastRequest, LeftRequest
 from pardbg.collectors.live.output_files import list_outputs, read_output
 from pardbg.collectors.live.probe.reading import read_probe
-from pardbg.collectors.opening import read_source
+from pardbg.collectors.opening import open_regular, read_source, read_tail
 from pardbg.collectors.parsing.fault_dump import find_fault_stack
 from pardbg.collectors.parsing.present_attempt import present_attempt
 from pardbg.collectors.parsing.rank_log import find_ranks, parse_rank_log
+from pardbg.collectors.parsing.slurm_notices import parse_notices
 from pardbg.collectors.parsing.source import read_contexts
 from pardbg.collectors.procfs.status import parse_status
 from pardbg.collectors.reading_job import (
@@ -22,10 +24,13 @@ from pardbg.collectors.reading_job import (
     OutputRead,
     OutputRequest,
     ProbeRequest,
+    ScriptOutput,
+    ScriptOutputRequest,
     SourceRead,
     SourceRequest,
 )
 from pardbg.collectors.reading_protocol import Problem, frame, unread
+from pardbg.collectors.walking import is_elsewhere
 from pardbg.watchdog.errors import ParseError
 from pardbg.watchdog.model.names import AbsenceReason
 
@@ -56,6 +61,8 @@ def _answer(request: JobRequest) -> JobReply:
         return _read_source(request)
     if isinstance(request, ProbeRequest):
         return read_probe(request)
+    if isinstance(request, ScriptOutputRequest):
+        return _read_script_output(request)
     if isinstance(request, LeftRequest | LastRequest):
         return list_left(request) if isinstance(request, LeftRequest) else read_last(request)
     return _read_output(request) if isinstance(request, OutputRequest) else list_outputs(request)
@@ -78,6 +85,20 @@ def _read_output(request: OutputRequest) -> OutputRead:
     stack = find_fault_stack(text)
     signed_by = find_ranks(text) if tracebacks or stack else frozenset[int]()
     return OutputRead(tracebacks=tracebacks, signed_by=signed_by, stack=stack, mtime_ns=opened.mtime_ns)
+
+
+def _read_script_output(request: ScriptOutputRequest) -> ScriptOutput:
+    real = os.path.realpath(request.path)
+    if is_elsewhere(request.path) or is_elsewhere(real):
+        raise ParseError("not a file that a job writes to: not read")
+    with open_regular(real) as (descriptor, status):
+        text = read_tail(descriptor, status.st_size).decode(errors="replace")
+    return ScriptOutput(
+        tracebacks=parse_rank_log(text),
+        signed_by=find_ranks(text),
+        notices=parse_notices(text),
+        mtime_ns=status.st_mtime_ns,
+    )
 
 
 def _all_numbers(pids: Iterable[int]) -> set[int]:

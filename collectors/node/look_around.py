@@ -1,7 +1,8 @@
 """What this machine lets pardbg see, gathered in about half a second.
 
-Cost: five child processes, 0.4 s of a processor together. Jobs are read, not touched; what is tried is tried on a process of
-our own (`own_trial.py`). Deadlines: those of `own_trial.py`, `processes.py` and the census.
+Cost: five child processes, 0.4 s of a processor together; one more where there are GPUs. Jobs are read, not touched; what is
+tried is tried on a process of our own (`own_trial.py`). Deadlines: those of `own_trial.py`, `processes.py`, `devices.py` and
+of the census.
 """
 
 import contextlib
@@ -12,6 +13,7 @@ import platform
 import pardbg
 from pardbg.collectors.jobs.census import take_census
 from pardbg.collectors.jobs.environment import read_environment, recorder_settings
+from pardbg.collectors.node.devices import try_devices
 from pardbg.collectors.node.own_process import read_own_process, read_settings
 from pardbg.collectors.node.own_trial import trial_under_way
 from pardbg.collectors.node.processes import describe_processes
@@ -35,6 +37,7 @@ def look_around() -> Surroundings:
             processes=describe_processes(census),
             software=_read_software(),
             environment=_own_environment(),
+            devices=try_devices(),
             trial=finish_trial(),
         )
 

@@ -1,6 +1,7 @@
 """The nouns of what this machine lets pardbg see. In all of them None is "could not be told"."""
 
 from pardbg.collectors.node.answers import RankLook, Trial
+from pardbg.collectors.node.devices import DevicesTrial
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.world import World
 
@@ -108,3 +109,4 @@ class Surroundings(Noun, frozen=True, kw_only=True):
     processes: Processes
     software: Software
     environment: dict[str, str] = {}
+    devices: DevicesTrial = DevicesTrial()

@@ -8,7 +8,7 @@ from pardbg.watchdog.model.base import Noun
 _LARGEST_RANK = 10_000_000  # longer numbers are dates, process ids and times
 _SAMPLE_SUFFIX = re.compile(r"[_.-]s(\d{1,6})$")
 _SAMPLE_FOLDER = re.compile(r"s(\d{1,6})$")
-_EXTENSIONS = re.compile(r"(\.(?:json|txt|log|out|err|pkl|pickle|dump|bin|stack|pyspy|py-spy|trace))+$", re.IGNORECASE)
+_EXTENSIONS = re.compile(r"(\.(?:jsonl?|txt|log|out|err|pkl|pickle|dump|bin|stack|pyspy|py-spy|trace))+$", re.IGNORECASE)
 _NOT_GLOBAL = re.compile(r"(?:local|node|group)[_-]?rank[_-]?\d+", re.IGNORECASE)
 _NAMED_RANK = re.compile(r"rank_?(\d+)(?![\d.]*[\dA-Za-z])", re.IGNORECASE)
 _HOST_THEN_RANK = re.compile(r"trace_rank_(?P<host>[\w.-]+?)_(?P<rank>\d+)$")
@@ -19,6 +19,7 @@ _DUMP = re.compile(
     r"trace_rank_|^fr_rank_?\d|^_?dump_?\d+|\.pci\w*_rank_?\d|nccl_trace|comm_lib_trace|flight_?rec", re.IGNORECASE
 )
 _STACKS = re.compile(r"stack|py-?spy", re.IGNORECASE)
+_SERIES = re.compile(r"^(?:gpu|nvml|dcgm)", re.IGNORECASE)
 _PROCESS = re.compile(r"process_rank_?\d")
 _LOG = re.compile(
     r"\.(?:log|out|err)(?:\.\d+)?$|^(?:stdout|stderr|log)(?:[._].*)?$|[._](?:log|stdout|stderr)\.txt$", re.IGNORECASE
@@ -69,6 +70,11 @@ def is_stacks_name(name: str) -> bool:
 def is_process_name(name: str) -> bool:
     """Whether saved looks at processes are called so."""
     return _PROCESS.match(name) is not None
+
+
+def is_series_name(name: str) -> bool:
+    """Whether series of GPUs are called so."""
+    return _SERIES.match(name) is not None
 
 
 def is_log_name(name: str) -> bool:

@@ -11,6 +11,7 @@ import msgspec
 
 from pardbg.collectors.parsing import file_names
 from pardbg.collectors.parsing.flight_recorder import parse_flight_recorder
+from pardbg.collectors.parsing.gpu_series import is_gpu_series, parse_gpu_series
 from pardbg.collectors.parsing.job_file import parse_job
 from pardbg.collectors.parsing.process import PROCESS_SCHEMA, parse_process
 from pardbg.collectors.parsing.rank_log import LOG_TAIL_BYTES, find_ranks, is_rank_log, parse_rank_log
@@ -42,6 +43,7 @@ class Content(str, Enum):
     STACKS = "stacks"
     JOB = "job"
     PROCESS = "process"
+    GPU_SERIES = "gpu-series"
     SAVED = "saved-evidence"
     RANK_LOG = "rank-log"
     EMPTY_LOG = "empty-log"
@@ -56,6 +58,7 @@ class Content(str, Enum):
 _SOURCES = {
     Content.FLIGHT_RECORDER: CollectorName.FLIGHT_RECORDER,
     Content.STACKS: CollectorName.STACKS,
+    Content.GPU_SERIES: CollectorName.GPU,
     Content.RANK_LOG: CollectorName.RANK_LOG,
 }
 
@@ -100,6 +103,8 @@ class _Keys(msgspec.Struct):
     schema: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     frames: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     profiling_name: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    t: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    util: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
 def choose_portion(head: bytes) -> Portion:
@@ -150,6 +155,9 @@ def parse_as(content: Content, data: bytes) -> ParsedFile:
         text = data[-LOG_TAIL_BYTES:].decode(errors="replace")
         found = tuple(Found(rank=item.rank, observation=item.traceback) for item in parse_rank_log(text))
         return ParsedFile(content=content, found=found, signed_by=find_ranks(text))
+    if content is Content.GPU_SERIES:
+        found = tuple(Found(rank=rank, observation=seen) for rank, seen in parse_gpu_series(data))
+        return ParsedFile(content=content, found=found)
     parse = _PARSERS.get(content)
     return ParsedFile(content=content, found=(Found(observation=parse(data)),) if parse else ())
 
@@ -168,18 +176,21 @@ _PARSERS: dict[Content, Callable[[bytes], Observation]] = {
 
 def guess_by_name(name: str) -> Content:
     """What a file without usable content was meant to be."""
-    if file_names.is_dump_name(name):
-        return Content.FLIGHT_RECORDER
-    if file_names.is_stacks_name(name):
-        return Content.STACKS
-    if name == "job.json":
-        return Content.JOB
-    if file_names.is_process_name(name):
-        return Content.PROCESS
-    if file_names.is_log_name(name):
-        return Content.EMPTY_LOG
+    for fits, content in _BY_NAME:
+        if fits(name):
+            return content
     has_rank = re.search(r"rank_?\d", name) is not None
     return Content.FLIGHT_RECORDER if has_rank else Content.UNRECOGNISED
+
+
+_BY_NAME: tuple[tuple[Callable[[str], bool], Content], ...] = (
+    (file_names.is_dump_name, Content.FLIGHT_RECORDER),
+    (file_names.is_stacks_name, Content.STACKS),
+    (lambda name: name == "job.json", Content.JOB),
+    (file_names.is_process_name, Content.PROCESS),
+    (file_names.is_log_name, Content.EMPTY_LOG),
+    (file_names.is_series_name, Content.GPU_SERIES),
+)
 
 
 def _recognise_json(name: str, data: bytes) -> Content:
@@ -196,6 +207,8 @@ def _recognise_object(name: str, keys: _Keys) -> Content:
         return _SCHEMAS.get(bytes(keys.schema), Content.UNRECOGNISED)
     if any(key is not msgspec.UNSET for key in (keys.pg_config, keys.pg_status, keys.entries)):
         return Content.FLIGHT_RECORDER
+    if keys.t is not msgspec.UNSET and keys.util is not msgspec.UNSET:  # a series of one line
+        return Content.GPU_SERIES
     if keys.ranks is not msgspec.UNSET and (name == "job.json" or _OBJECTS_HEAD.match(bytes(keys.ranks))):
         return Content.JOB
     return Content.FLIGHT_RECORDER if file_names.is_dump_name(name) else Content.UNRECOGNISED
@@ -224,6 +237,13 @@ def _recognise_damaged(name: str, data: bytes) -> Content:
     for schema, content in _SCHEMAS.items():
         if schema in head:
             return content
+    return _recognise_lines(name, data)
+
+
+def _recognise_lines(name: str, data: bytes) -> Content:
+    """Text that only begins like JSON, or holds an object a line."""
+    if is_gpu_series(data[:HEAD_BYTES]):
+        return Content.GPU_SERIES
     if file_names.is_dump_name(name):
         return Content.FLIGHT_RECORDER
     return _recognise_text(name, data[-LOG_TAIL_BYTES:].decode(errors="replace"))

@@ -7,7 +7,9 @@ from pardbg.watchdog.judge.judge import Circumstances, judge
 from pardbg.watchdog.model.evidence import Evidence, JobDescription, SchedulerEnding, SoftwareSeen
 from pardbg.watchdog.model.names import Cause, CollectorName, Kind, Scope, Status
 from pardbg.watchdog.model.report import Report
+from pardbg.watchdog.outputs.blocks import Depth
 from pardbg.watchdog.outputs.exit_code import exit_code
+from pardbg.watchdog.outputs.page import build_page
 from pardbg.watchdog.store.view import EvidenceView
 from tests.diagnosis.live_evidence import LiveJob, job_of, sleeps, waits
 
@@ -56,6 +58,23 @@ def test_an_end_that_is_no_fault_of_anybody_seen_is_a_note(ending: SchedulerEndi
     report = _alone(ending)
     assert (report.status, report.verdict, exit_code(report)) == (Status.FAILED, None, code)
     assert ending.claim in report.notes
+
+
+def test_headline_of_an_ended_job_is_why_it_ended_and_says_it_once() -> None:
+    page = build_page(_alone(CANCELLED), Depth.NORMAL)
+    assert page.claim == "job 7 was cancelled."
+    assert [fact.value for fact in page.facts.facts if fact.label == "note"] == []
+
+
+def test_several_ranks_have_ended_and_were_killed_where_one_has_and_was() -> None:
+    ends: list[dict[int, int | None]] = [{2: None, 3: None}, {2: None}, {2: -9, 3: -9}]
+    claims = [LiveJob({0: waits(), 1: waits()}, ended=ended).report() for ended in ends]
+    words = [report.verdict.claim for report in claims if report.verdict is not None]
+    assert [claim.split(" before")[0] for claim in words] == [
+        "ranks 2-3 have ended",
+        "rank 2 has ended",
+        "ranks 2-3 were killed by SIGKILL",
+    ]
 
 
 def _versions(*torch: str) -> list[Evidence]:

@@ -51,7 +51,7 @@ def test_unknowns_of_one_reason_are_one_line() -> None:
     items = section_of(page, "What was not seen").blocks[1]
     assert isinstance(items, Items)
     assert [item.text for item in items.items] == [
-        "stacks: unreachable, ranks 4-59 (56 ranks)",
+        "stacks: unreachable, ranks 4-59 (56 ranks) on node-b,node-c,node-d,node-e and 10 more (14 hosts; --json has all)",
         "stacks: denied, ranks 60-63 (4 ranks) on node-p",
         "flight-recorder: switched-off, ranks 0-3 (4 ranks)",
     ]

@@ -9,7 +9,7 @@ from pardbg.watchdog.bench.simulated_conversation import Illness, SimulatedConve
 from pardbg.watchdog.bench.simulated_nodes import SimulatedNodes
 from pardbg.watchdog.model.names import AbsenceReason
 from pardbg.watchdog.model.report import Report
-from pardbg.watchdog.scan.nodes.nodes_site import NodesSite
+from pardbg.watchdog.scan.nodes.nodes_site import NodesSite, Times
 from pardbg.watchdog.scan.scan import Settings, scan
 from pardbg.watchdog.sim.recipe import Recipe
 
@@ -28,7 +28,7 @@ def conversation(simulated: SimulatedNodes) -> SimulatedConversation:
 
 
 def scan_nodes(conversation: SimulatedConversation) -> tuple[Report, float]:
-    site = NodesSite(conversation, JobQuery(job="sim"), find_s=LOOK_S, look_s=LOOK_S)
+    site = NodesSite(conversation, JobQuery(job="sim"), times=Times(find_s=LOOK_S, look_s=LOOK_S))
     began_s = time.monotonic()
     scanned = scan(site, Settings(interval_s=0.1), lambda _: None)
     return scanned.report, time.monotonic() - began_s
@@ -64,8 +64,10 @@ def test_node_that_never_answers_is_waited_for_once(simulated: SimulatedNodes, c
     assert min(count for node, count in with_one_slow.asked.items() if node != slow) > 2
 
 
-def test_healthy_nodes_leave_no_note_and_no_unknown(conversation: SimulatedConversation) -> None:
-    report, _ = scan_nodes(conversation)
+def test_healthy_nodes_leave_no_note_and_no_unknown_nor_do_those_without_a_rank(conversation: SimulatedConversation) -> None:
+    with_idle = conversation.with_idle("node900", "node901")
+    report, _ = scan_nodes(with_idle)
     assert report.verdict is not None
     assert not any("answered" in note for note in report.notes)
     assert [unknown for unknown in report.unknowns if unknown.reason is not AbsenceReason.SKIPPED] == []
+    assert (with_idle.asked["node900"], with_idle.asked["node901"]) == (1, 1)  # for the job, and then no more

@@ -4,8 +4,9 @@ import time
 
 import pytest
 
-from pardbg.collectors.jobs.slurm.node_names import MOST_NODES, expand_nodes, fold_nodes
+from pardbg.collectors.jobs.slurm.node_names import MOST_NODES, expand_nodes
 from pardbg.watchdog.errors import ParseError
+from pardbg.watchdog.model.host_names import fold_hosts
 
 pytest.importorskip("ClusterShell")
 
@@ -31,7 +32,7 @@ def test_what_is_no_list_or_too_long_a_one_is_refused_at_once(text: str) -> None
 
 
 def test_folding_and_back() -> None:
-    assert fold_nodes(["n17", "n41", "n42"]) == "n[17,41-42]"
-    assert fold_nodes(["n1"]) == "n1"
-    assert fold_nodes([]) == ""
+    assert fold_hosts(["n17", "n41", "n42"]) == "n[17,41-42]"
+    assert fold_hosts(["n1"]) == "n1"
+    assert fold_hosts([]) == ""
     assert len(expand_nodes(f"n[1-{MOST_NODES // 20}]")) == MOST_NODES // 20

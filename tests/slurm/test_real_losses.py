@@ -17,6 +17,7 @@ from pardbg.collectors.jobs.slurm.job import SlurmJob
 from pardbg.collectors.parsing.slurm_notices import NoticeKind, parse_notices
 from pardbg.collectors.parsing.slurm_record import SlurmState
 from pardbg.watchdog.model.names import Cause
+from pardbg.watchdog.scan.slurm_notices import complete
 
 pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 
@@ -107,6 +108,8 @@ def test_a_requeued_job_waits_without_nodes_and_its_output_says_why(losses: Loss
     notices = parse_notices(Path(losses.requeued.log_path).read_text())
     assert NoticeKind.NODE_FAILURE in {notice.kind for notice in notices if notice.is_whole_job}
     assert "n2" in {notice.node for notice in notices if not notice.job_id}
+    heard = words_of(complete(losses.requeued, notices))
+    assert (heard.kind, heard.cause, heard.nodes) == (EndKind.NODE_FAILURE, Cause.NODE_LOST, ("n2",))
 
 
 def test_a_job_at_its_time_limit(losses: Losses) -> None:

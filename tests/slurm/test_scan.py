@@ -80,6 +80,9 @@ def test_owner_is_told_the_rank_its_node_and_its_cause(cluster: Cluster, hung: s
     assert verdict["victims"] == [0, 1, 3]
     assert report["job"]["source"] == "slurm"
     assert report["coverage"]["by_collector"]["flight-recorder"] == 4, report["unknowns"]
+    (action,) = verdict["actions"]
+    assert f"srun --jobid={hung} --overlap -N1 -n1 --mem=0 -w n2 sh -c " in action["command"]
+    assert cluster.run("sh", "-c", action["command"], as_uid=NOBODY)  # and it works as it is written
 
 
 def test_root_scans_it_too_by_becoming_the_owner(cluster: Cluster, hung: str) -> None:
@@ -98,7 +101,9 @@ def test_without_one_node_the_answer_says_which_and_blames_nobody_there(cluster:
     assert "1 of 2 nodes answered, missing n2" in " ".join(report["notes"]), (report, errors)
     assert code == 4
     assert not any(finding["culprits"] for finding in report["findings"])
-    assert any(unknown["host"] == "n2" for unknown in report["unknowns"])
+    assert {unknown["host"] for unknown in report["unknowns"] if unknown["rank"] in {2, 3}} == {"n2"}, report["unknowns"]
+    assert [who["rank"] for who in report["verdict"]["candidates"]] == [2, 3]
+    assert [action["command"] for action in report["verdict"]["actions"]] == ["scontrol show node n2"]
 
 
 def test_after_its_time_limit_the_owner_is_told_so(cluster: Cluster, hung: str) -> None:

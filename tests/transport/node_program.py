@@ -24,7 +24,7 @@ def echo(data: bytes) -> bytes:
     """Its own name, a colon and what it was asked; some questions ask for more."""
     words = data.split()
     match words[:1]:
-        case [b"sleep"]:
+        case [b"sleep"] if len(words) < 3 or words[2].decode() == NAME:
             time.sleep(float(words[1]))
         case [b"spin"]:
             while True:

@@ -1,5 +1,6 @@
 """One conversation with many nodes that are real processes: every node has one answer, by the deadline, and nothing stays."""
 
+import os
 import random
 import signal
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,8 @@ from tests.transport.playing import ask, data_of, open_descriptors, play, throug
 
 from pardbg.watchdog.transport.conversation import Conversation
 from pardbg.watchdog.transport.local import through_local
+from pardbg.watchdog.transport.patience import LEAST_S
+from pardbg.watchdog.transport.srun import through_srun
 from pardbg.watchdog.transport.way import Launch, Way
 
 GOOD = {
@@ -29,7 +33,7 @@ REASONS = {
     "dead": ("unreachable", "cannot start today"),
     "mid_answer": ("lost", "ended by signal 9"),
     "silent": ("timed-out", "no word from it"),
-    "deaf": ("timed-out", "it came up, and did not answer in time"),
+    "deaf": ("timed-out", "it came up, and gave no answer and no sign of life for"),
     "rubbish": ("timed-out", "foreign lines"),
     "huge_of": ("unreadable", "1000000000"),
     "bomb": ("unreadable", "unpacks to more than"),
@@ -134,7 +138,28 @@ def test_a_node_that_is_busy_says_so_in_time_and_the_next_request_does_not_wait_
         assert time.monotonic() - started_s < 2.5
         time.sleep(max(0.0, started_s + 4.5 - time.monotonic()))
         assert set(data_of(ask(conversation, b"now", 5.0))) >= {"n2"}
+        time.sleep(LATE_S)
         assert set(data_of(ask(conversation, b"and now", 5.0))) == {"n1", "n2"}
+
+
+def test_a_node_that_falls_silent_costs_seconds_once_a_busy_one_is_waited_for_and_who_wakes_up_counts_again() -> None:
+    """What is asked: 20 s of everybody. ``n1`` is stopped; ``n2`` works for longer than a silent node is waited for."""
+    nodes = ["n1", "n2", "n3", "n4"]
+    with Conversation(through_plays(dict.fromkeys(nodes, "good"))) as conversation:
+        pid = int(data_of(ask(conversation, b"pid", 20.0))["n1"])
+        os.kill(pid, signal.SIGSTOP)
+        started_s = time.monotonic()
+        answers = ask(conversation, b"sleep 4.5 n2", 20.0)
+        assert set(data_of(answers)) == {"n2", "n3", "n4"}
+        assert "no sign of life" in why(answers, "n1")
+        assert 4.5 < time.monotonic() - started_s < 4.5 + LATE_S
+        again_s = time.monotonic()
+        assert set(data_of(ask(conversation, b"hello", 20.0))) == {"n2", "n3", "n4"}
+        assert why(ask(conversation, b"hello", 20.0, ["n1"]), "n1").startswith("timed-out: it had not answered an earlier")
+        assert time.monotonic() - again_s < LEAST_S + LATE_S
+        os.kill(pid, signal.SIGCONT)
+        data_of(ask(conversation, b"sleep 0.5", 20.0))
+        assert set(data_of(ask(conversation, b"hello", 20.0))) == set(nodes)
 
 
 def test_a_node_that_ends_between_two_requests_stays_lost_at_once() -> None:
@@ -183,6 +208,15 @@ def test_a_program_that_is_not_there_is_a_reason() -> None:
         == why(answers, "n2")
         == "not-installed: /nowhere/srun cannot be started here: No such file or directory"
     )
+
+
+def test_noise_on_standard_error_is_not_told_as_if_it_were_the_reason() -> None:
+    (launch,) = through_srun("7", ["n1"]).launches
+    said = "srun: cluster configuration lacks support for cpu binding"
+    way = Way(name="srun", launches=(replace(launch, command=("sh", "-c", f"echo '{said}' >&2; echo 'a reason' >&2")),))
+    with Conversation(way) as conversation:
+        told = why(ask(conversation, b"hello", 5.0), "n1")
+    assert told == "unreachable: srun exited with 0 before the node came up; standard error: a reason"
 
 
 def test_more_nodes_than_may_start_are_told_apart_from_silent_ones() -> None:

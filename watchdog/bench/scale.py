@@ -8,7 +8,7 @@ import multiprocessing
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection
 from statistics import median
 
@@ -38,12 +38,13 @@ _KIB_PER_MB = 1000
 
 
 class ScaleRow(Noun, frozen=True, kw_only=True):
-    """One measurement. Times are of the processor; ``judge_s`` is the final graph and verdict.
+    """One measurement of ``tool``. Times are of the processor; ``judge_s`` is the final graph and verdict.
 
     ``ask_s`` is what it takes to find out which entries to ask for; ``bytes_per_rank`` is the median of the nodes, packed.
     ``is_right``: it named the planted ranks.
     """
 
+    tool: str = "pardbg scan"
     fault: str
     ranks: int
     bytes_per_rank: int
@@ -130,7 +131,7 @@ def _scan(here: Connection, recipe: Recipe) -> ScaleRow:
     )
 
 
-def write_rows(rows: Iterator[ScaleRow]) -> Iterator[str]:
+def write_rows(rows: Iterable[ScaleRow]) -> Iterator[str]:
     """A table, line by line."""
     yield (
         f"{'fault':<22}{'ranks':>6}{'B/rank':>8}{'read s':>8}{'ask s':>7}{'asked':>7}"

@@ -43,6 +43,7 @@ class Illness(Enum):
 class SimulatedConversation:
     """What `NodesSite` speaks to. Ill nodes do not answer, answer too late, or something else than was asked.
 
+    Idle ones have no rank of the job, and answer no more once they have said so.
     Both samples are the same: the job stands still. ``bytes_of`` is, by node, how many bytes each rank's part of a sample takes
     on its way, before base64; ``asked`` counts the requests to each node.
     """
@@ -51,6 +52,7 @@ class SimulatedConversation:
         """Has all nodes take their samples."""
         self._simulated = simulated
         self._ill: Mapping[str, Illness] = {}
+        self._idle: tuple[str, ...] = ()
         self.asked: Counter[str] = Counter()
         self._samples = {node: [pack(_sample(evidence, number)) for number in (0, 1)] for node, evidence in simulated.nodes()}
         self._ranks: dict[str, list[RankProcess]] = {node: [] for node in self._samples}
@@ -66,10 +68,16 @@ class SimulatedConversation:
         other._ill, other.asked = ill, Counter()  # noqa: SLF001 - its own kind
         return other
 
+    def with_idle(self, *idle: str) -> "SimulatedConversation":
+        """The same nodes, and these besides."""
+        other = copy(self)
+        other._idle, other.asked = idle, Counter()  # noqa: SLF001 - its own kind
+        return other
+
     @property
     def nodes(self) -> tuple[str, ...]:
         """All of them."""
-        return tuple(self._samples)
+        return (*self._samples, *self._idle)
 
     def ask(self, data: bytes, until_s: float, nodes: Collection[str] | None = None) -> Iterator[Answer]:
         """As `Conversation.ask`; a slow node takes all the time there is."""
@@ -78,6 +86,8 @@ class SimulatedConversation:
         self.asked.update(self.nodes if nodes is None else nodes)
         for node in self.nodes if nodes is None else nodes:
             illness = self._ill.get(node)
+            if node in self._idle:
+                illness = None if isinstance(request, Find) else Illness.DEAD
             if illness is None:
                 yield Answer(node=node, data=unpack(self._answer(node, request, cuts), _MOST_BYTES))
             elif illness is Illness.RUBBISH:
@@ -95,6 +105,8 @@ class SimulatedConversation:
         return pack(encode(self._reply(node, request, cuts)))
 
     def _reply(self, node: str, request: Request, cuts: tuple[Cut, ...]) -> Reply:
+        if node in self._idle:
+            return Found(problem="no rank of the job was found")
         here = {rank.rank for rank in self._ranks[node]}
         if isinstance(request, Find):
             size = sum(map(len, self._ranks.values()))

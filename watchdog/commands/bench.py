@@ -1,11 +1,18 @@
-"""`pardbg bench`: speed and memory on this machine."""
+"""`pardbg bench`: speed and memory on this machine, of files and of a scan of many nodes."""
 
 import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from pardbg.watchdog.commands.progress import show_progress
+
+if TYPE_CHECKING:
+    from pardbg.watchdog.bench.speed import Row
+
+SIZES, SMALL = ("16", "512", "4096", "32768"), "512"
 
 
 @click.command(
@@ -13,21 +20,43 @@ from pardbg.watchdog.commands.progress import show_progress
 Examples:
   pardbg bench
   pardbg bench --json > bench.json
+  pardbg bench --scale 4096 --scale 32768
 """
 )
+@click.option(
+    "--scale",
+    "sizes",
+    type=click.Choice(SIZES),
+    multiple=True,
+    default=(SMALL,),
+    show_default=True,
+    help="Ranks of a simulated job that is scanned. Repeatable; 32768 take some minutes, most of it to simulate them.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
-def bench(as_json: bool) -> None:  # noqa: FBT001 - a flag of the command line
-    """Measure speed and memory of `pardbg analyze`, with torchfrtrace on the same files where torch is installed.
+def bench(sizes: tuple[str, ...], as_json: bool) -> None:  # noqa: FBT001 - a flag of the command line
+    """Measure speed and memory: of `pardbg analyze`, and of what a scan of many nodes does with their answers.
 
-    Figures of shared machines are noisy: compare within one run. Takes about a minute.
+    Where torch is installed, torchfrtrace reads the same files. Figures of shared machines are noisy: compare within one run.
+    Takes about a minute.
     """
-    from pardbg.watchdog.bench.speed import measure_speed  # noqa: PLC0415 - `--help` does not wait for it
+    from pardbg.watchdog.bench.scale import measure_scale, write_rows  # noqa: PLC0415 - `--help` does not wait for it
+    from pardbg.watchdog.bench.speed import measure_speed  # noqa: PLC0415
 
     with show_progress(sys.stderr) as progress:
+        scale = list(
+            measure_scale(progress, tuple(sorted(map(int, sizes))))
+        )  # first: simulating files takes memory that would count
         rows = list(measure_speed(progress))
     if as_json:
-        click.echo(msgspec.json.encode(rows).decode())
+        click.echo(msgspec.json.encode([*rows, *scale]).decode())
         return
+    _write_speed(rows)
+    click.echo("\na scan of a simulated job, by the answers of its nodes:")
+    for line in write_rows(scale):
+        click.echo(line)
+
+
+def _write_speed(rows: "Sequence[Row]") -> None:
     click.echo(f"{'tool':<14}{'ranks':>6}{'entries':>9}{'wall s':>9}{'peak MB':>9}  names the rank")
     for row in rows:
         right = "yes" if row.is_right else "no"

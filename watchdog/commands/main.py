@@ -17,11 +17,14 @@ EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
 COMMANDS = {
+    "agent": "Watch the jobs of this node, and say who is to blame when one hangs.",
     "analyze": "Say which rank of a job is to blame, from the files it left.",
     "bench": "Measure speed and memory, with torchfrtrace on the same files.",
     "collect": "Answer a scan's questions on one node of a job; a scan starts it.",
+    "dashboards": "Write, check or push Grafana dashboards and alert rules.",
     "demo": "Start a small real job with a planted fault and scan it while it hangs.",
     "doctor": "Say what on this machine would keep pardbg from seeing a job.",
+    "incidents": "Show the hangs that the agent has found and kept.",
     "run": "Start a job so that every later scan sees more of it.",
     "scan": "Say which rank of a running job is to blame.",
     "sim": "Write the evidence of a simulated job, with the truth beside it.",

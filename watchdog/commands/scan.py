@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from pardbg.watchdog.commands.agent_options import agent_options
 from pardbg.watchdog.commands.output_options import Destinations, output_options
 from pardbg.watchdog.commands.progress import show_progress
 from pardbg.watchdog.errors import InputError, ParseError
@@ -42,6 +43,7 @@ Examples:
   pardbg scan --pid 4711 --json | jq .verdict.claim
   pardbg scan --job 1234                           # from a login node: srun looks on every node of the Slurm job
   pardbg scan --job exp7 --hosts n[01-08]          # the same over ssh
+  pardbg scan --job 1234 --via agents              # the same by the agents that run on the nodes
   pardbg scan --job k8s:train/exp7                # kubectl looks into every pod of the job
   pardbg scan --job 1234 --save /shared/hang-1234
 """
@@ -61,12 +63,13 @@ Examples:
 @click.option("--world", "world_size", type=click.IntRange(min=1), metavar="N", help="Only a job of N ranks.")
 @click.option(
     "--via",
-    type=click.Choice(["auto", "local", "srun", "ssh", "kubectl"]),
+    type=click.Choice(["auto", "local", "agents", "srun", "ssh", "kubectl"]),
     default="auto",
     show_default=True,
     help="How to reach the job's nodes: auto asks Slurm or Kubernetes where the job runs, and srun or kubectl to look there.",
 )
 @click.option("--hosts", metavar="LIST", help="The nodes, for --via ssh: n[01-64], or a,b,c. Of a Slurm job they are known.")
+@agent_options
 @click.option(
     "--remote-command",
     envvar="PARDBG_REMOTE",
@@ -127,7 +130,8 @@ def scan(context: click.Context, /, destinations: Destinations, **options: Any) 
         raise click.UsageError("--keep-attached asks for what --attach never forbids")
     from pardbg.watchdog.commands.scanning import Request, keep_evidence, run_scan  # noqa: PLC0415 - `--help` does not wait for it
 
-    request = Request(**options)
+    typed = context.get_parameter_source("remote_command") is click.core.ParameterSource.COMMANDLINE
+    request = Request(**options, is_remote_typed=typed)
     with show_progress(sys.stderr) as progress:
         scanned = run_scan(request, progress)
     code = destinations.publish(scanned.report)

@@ -1,28 +1,30 @@
 """From the options of `pardbg scan` to a report."""
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from pardbg.collectors.jobs.find import find_world
+from pardbg.collectors.jobs.job_ids import check_job_name
 from pardbg.collectors.jobs.query import JobQuery
-from pardbg.watchdog.errors import AmbiguousJobError, InputError
+from pardbg.watchdog.errors import InputError
 from pardbg.watchdog.positions.rules import CauseRule
 from pardbg.watchdog.scan.attaching import Policy
-from pardbg.watchdog.scan.ended import add_ended_ranks, name_newest, scan_ended
+from pardbg.watchdog.scan.here import Elsewhere, scan_here
 from pardbg.watchdog.scan.kubernetes_ended import scan_kubernetes_ended
-from pardbg.watchdog.scan.local_site import LocalSite
-from pardbg.watchdog.scan.nodes.nodes_site import NodesSite
-from pardbg.watchdog.scan.nodes.pods_site import PodsSite
+from pardbg.watchdog.scan.nodes.everywhere import scan_nodes
 from pardbg.watchdog.scan.nodes.reaching import Via, choose_route
+from pardbg.watchdog.scan.nodes.through_agents import AgentChoice
 from pardbg.watchdog.scan.saving import make_folder, save_evidence
-from pardbg.watchdog.scan.scan import Progress, Scanned, Settings, scan
+from pardbg.watchdog.scan.scan import Progress, Scanned, Settings
 from pardbg.watchdog.scan.slurm_ended import scan_slurm_ended
-from pardbg.watchdog.transport.conversation import Conversation
+from pardbg.watchdog.transport.agent_access import AgentAccess
+
+_NOTHING_REMOTE = "--remote-command had no use: only this machine was looked at"
 
 
 @dataclass(frozen=True)
 class Request:
-    """The options, as the command line names them."""
+    """The options, as the command line names them. ``is_remote_typed``: --remote-command is not from the environment."""
 
     job: str | None = None
     pids: tuple[int, ...] = ()
@@ -37,6 +39,15 @@ class Request:
     folder: Path | None = None
     hosts: str | None = None
     remote_command: str | None = None
+    is_remote_typed: bool = False
+    agents: str | None = None
+    token_file: Path | None = None
+    tls_ca: Path | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    tls_name: str | None = None
+    has_munge: bool | None = None
+    munge_socket: str = ""
 
 
 def run_scan(request: Request, progress: Progress) -> Scanned:
@@ -45,49 +56,67 @@ def run_scan(request: Request, progress: Progress) -> Scanned:
     Raises:
         InputError: if the options name no job, several, or a folder that cannot be used.
     """
-    named = [request.job is not None, bool(request.pids), request.is_local]
-    if sum(named) != 1:
-        raise InputError("say which job: exactly one of --job ID, --pid PID and --local", remedy="pardbg scan --local")
+    began_s = time.monotonic()
+    check_options(request)
     if request.folder is not None:
         make_folder(request.folder, "give another --save: evidence of two scans must not mix")
     query = JobQuery(job=request.job, pids=request.pids, world_size=request.world_size)
+    route = choose_route(
+        Via(request.via),
+        request.job,
+        request.hosts,
+        request.remote_command,
+        agents=_agents(request),
+        within_s=request.timeout_s,
+    )
     settings = Settings(
         timeout_s=request.timeout_s,
+        began_s=began_s,
         interval_s=request.interval_s,
         rules=request.rules,
         policy=Policy(request.attach),
         is_kept=request.is_kept,
     )
-    if request.hosts is not None and request.job is None:
-        raise InputError("--hosts needs the --job that runs there", remedy="pardbg scan --job ID --hosts n[01-64]")
-    route = choose_route(Via(request.via), request.job, request.hosts, request.remote_command, within_s=request.timeout_s)
     if route.slurm_job is not None and not route.slurm_job.state.holds_nodes:
         return scan_slurm_ended(route.slurm_job, query, settings, progress)
     if route.kubernetes_job is not None and not route.kubernetes_job.running:
         return scan_kubernetes_ended(route.kubernetes_job, query, settings, progress)
-    if route.way is None:
-        return _scan_here(query, settings, progress, route.problem)
-    with Conversation(route.way) as conversation:
-        if route.kubernetes_job is not None:
-            return scan(PodsSite(conversation, query, route.kubernetes_job), settings, progress)
-        return scan(NodesSite(conversation, query, route.unreached), settings, progress)
+    if route.way is None and route.agents is None:
+        notes = (_NOTHING_REMOTE,) if request.is_remote_typed else ()
+        return scan_here(query, Elsewhere(route.problem, route.unseen, notes), settings, progress)
+    return scan_nodes(query, route, settings, progress)
 
 
-def _scan_here(query: JobQuery, settings: Settings, progress: Progress, problem: str) -> Scanned:
-    """On this machine. ``problem``: why the scheduler could not say where else."""
-    try:
-        return scan(LocalSite(lambda: add_ended_ranks(find_world(query))), settings, progress)
-    except AmbiguousJobError:
-        raise
-    except InputError as error:
-        if query.job is None and not query.pids:
-            raise name_newest(error) from error
-        ended = scan_ended(query, settings, progress)
-        if ended is not None:
-            return ended
-        if problem:
-            raise InputError(f"{problem}; nor {error}", remedy="look at the id: squeue --me") from error
-        raise
+def _agents(request: Request) -> AgentChoice:
+    access = AgentAccess(
+        token_file=request.token_file,
+        tls_ca=request.tls_ca,
+        tls_cert=request.tls_cert,
+        tls_key=request.tls_key,
+        tls_name=request.tls_name,
+        has_munge=request.has_munge,
+        munge_socket=request.munge_socket,
+    )
+    return AgentChoice(request.agents, access)
+
+
+def check_options(request: Request) -> None:
+    """Sees that the options go together.
+
+    Raises:
+        InputError: if they do not say which job, or say where it runs in two ways.
+    """
+    named = [request.job is not None, bool(request.pids), request.is_local]
+    if sum(named) != 1:
+        raise InputError("say which job: exactly one of --job ID, --pid PID and --local", remedy="pardbg scan --local")
+    if request.hosts is not None and request.job is None:
+        raise InputError("--hosts needs the --job that runs there", remedy="pardbg scan --job ID --hosts n[01-64]")
+    if request.is_remote_typed and (request.job is None or request.via == Via.LOCAL.value):
+        raise InputError(
+            "--remote-command is for other nodes, and this looks at this machine", remedy="leave it out, or --job ID"
+        )
+    if request.job is not None:
+        check_job_name(request.job)
 
 
 def keep_evidence(request: Request, scanned: Scanned) -> None:

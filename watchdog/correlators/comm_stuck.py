@@ -3,18 +3,23 @@
 Where two or more communicators stand like that on every rank, it is the communicators that block each other.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from pardbg.watchdog.correlators.cascade import group_alike, name_alike, refer_to_groups, refer_to_operation
+from pardbg.watchdog.correlators.commands import action_on
 from pardbg.watchdog.correlators.device_stuck import is_device_stuck
+from pardbg.watchdog.correlators.device_words import device_line
 from pardbg.watchdog.correlators.situation import Situation, before_first_operation, is_setting_up
 from pardbg.watchdog.correlators.wording import count_ranks, name_meeting, name_ranks, since, wait_verb, waiting_line
+from pardbg.watchdog.graph.device_blame import link_ends
 from pardbg.watchdog.graph.meetings import Meeting
 from pardbg.watchdog.graph.standing import Stance
-from pardbg.watchdog.model.names import Confidence, Kind
-from pardbg.watchdog.model.report import Action, Finding
+from pardbg.watchdog.model.names import Cause, Confidence, Kind, Scope
+from pardbg.watchdog.model.report import Action, Finding, Subject
 
 MIN_COMMUNICATORS = 2
+MIN_ENDS = 2
+MAX_HOSTS = 4
 MAX_EVIDENCE = 8  # lines; a broken fabric stops hundreds of groups
 
 
@@ -35,6 +40,8 @@ def is_stuck(situation: Situation, meeting: Meeting) -> bool:
     """Whether all members are known to be there, match, and nothing else explains the standstill."""
     if not meeting.waiting or not meeting.is_full or is_device_stuck(situation, meeting):
         return False
+    if situation.is_blamed_on_device(meeting):
+        return False  # `device_stuck` speaks of it
     beside = {key for rank in meeting.waiting for key in situation.graph.room.keys(rank)}
     if not all(situation.graph.meetings[key].is_full for key in beside):
         return False  # its members also wait elsewhere, and that may be what holds them
@@ -75,10 +82,13 @@ def _single(situation: Situation, meetings: list[Meeting]) -> Finding:
     first = meetings[0]
     entered = {rank for meeting in meetings for rank in meeting.entered}
     victims = sorted(entered.union(situation.graph.victims(meeting.key for meeting in meetings)))
+    ends = link_ends(situation.device_blamer, meetings)
     return Finding(
         kind=Kind.INIT_STUCK
         if is_setting_up(situation, first) or before_first_operation(situation, victims)
         else Kind.COMM_STUCK,
+        cause=Cause.NVLINK if ends else None,
+        culprits=_links(situation, ends),
         confidence=Confidence.SUGGESTED if first.key.is_gathering else Confidence.SUPPORTED,  # stacks have no numbers
         victims=tuple(victims),
         group=refer_to_groups(situation, meetings),
@@ -89,10 +99,32 @@ def _single(situation: Situation, meetings: list[Meeting]) -> Finding:
             f"{_who_finished(meetings)}: no rank is to blame on the host; "
             f"{count_ranks(victims)} {wait_verb(victims)}{since(situation, first)}"
         ),
-        evidence=tuple(waiting_line(situation, meeting) for meeting in meetings[:MAX_EVIDENCE]),
+        evidence=(
+            *(waiting_line(situation, meeting) for meeting in meetings[:MAX_EVIDENCE]),
+            *filter(None, (device_line(situation, rank) for rank in ends[:MAX_EVIDENCE])),
+        ),
         advice=("Look at the links between these ranks: NIC and NVLink counters, port errors, NCCL warnings.",),
-        actions=(Action(text="read the link state of each host", command="nvidia-smi nvlink -s; rdma link", effect=None),),
+        actions=tuple(_read_links(situation, victims)),
     )
+
+
+def _links(situation: Situation, ends: tuple[int, ...]) -> tuple[Subject, ...]:
+    """The link between two GPUs; of more the host, whose switch they share. Across hosts nothing is certain."""
+    hosts = sorted({host for rank in ends if (host := situation.view.host(rank))})
+    why = f"the GPUs of {name_ranks(ends)} report NVLink errors"
+    if len(ends) == MIN_ENDS:
+        return (Subject(scope=Scope.LINK, ranks=ends, hosts=tuple(hosts), why=why),)
+    return tuple(Subject(scope=Scope.HOST, host=host, hosts=(host,), ranks=ends, why=why) for host in hosts[: len(hosts) == 1])
+
+
+def _read_links(situation: Situation, ranks: Iterable[int]) -> Iterator[Action]:
+    hosts = sorted({host for rank in ranks if (host := situation.view.host(rank))})
+    more = f", and of {len(hosts) - MAX_HOSTS} more hosts" if len(hosts) > MAX_HOSTS else ""
+    command = "nvidia-smi nvlink -s; rdma link"
+    for host in hosts[:MAX_HOSTS]:
+        yield action_on(situation, host, f"read the link state of {host}{more}", command)
+    if not hosts:
+        yield action_on(situation, None, "read the link state of each host", command)
 
 
 def _who_finished(meetings: list[Meeting]) -> str:

@@ -14,6 +14,7 @@ from pardbg.watchdog.correlators.fates import (
     end_in_words,
     exit_code_of,
     fate_of,
+    of_many,
     signal_of,
     was_killed_for_memory,
     were_killed_together,
@@ -225,7 +226,8 @@ def _claim(
     alike: dict[str, list[int]] = {}
     for rank in ranks:
         alike.setdefault(end_in_words(situation, rank), []).append(rank)
-    ends = "; ".join(f"{name_ranks(same)} {end}" for end, same in list(alike.items())[:4])
+    told = [(name_ranks(same), end if len(same) == 1 else of_many(end)) for end, same in list(alike.items())[:4]]
+    ends = "; ".join(f"{names} {end}" for names, end in told)
     where = f" before {name_meeting(situation, meeting)}" if meeting else ""
     if is_open:
         return f"{ends}{where}, so close to each other that it cannot be told which of {name_ranks(ranks)} went first"

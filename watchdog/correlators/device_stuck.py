@@ -3,8 +3,9 @@
 On gloo there is no device, and a rooted operation may end on one rank before the others: there the same sign means nothing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from pardbg.watchdog.correlators.commands import action_on
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import (
     count_ranks,
@@ -14,12 +15,14 @@ from pardbg.watchdog.correlators.wording import (
     wait_verb,
     waiting_line,
 )
+from pardbg.watchdog.graph.device_faults import SEVERITY
 from pardbg.watchdog.graph.meetings import Meeting
-from pardbg.watchdog.model.names import CollectorName, Confidence, Kind
+from pardbg.watchdog.model.names import Cause, CollectorName, Confidence, Kind
 from pardbg.watchdog.model.operations import ROOTED_OPS
-from pardbg.watchdog.model.ranks import fold_ranks
+from pardbg.watchdog.model.ranks import fold_briefly
 from pardbg.watchdog.model.report import Action, EvidenceLine, Finding
 
+MAX_HOSTS = 4
 MIN_COMPLETED_ROOTED = 2  # the root of a broadcast may be done alone; two members that are done include one that received
 
 
@@ -48,6 +51,7 @@ def _describe(situation: Situation, meetings: list[Meeting]) -> Finding:
     devices = "the device of rank {0} has" if len(ranks) == 1 else "the devices of ranks {0} have"
     return Finding(
         kind=Kind.DEVICE_STUCK,
+        cause=_cause(situation, meetings),
         confidence=Confidence.SUPPORTED,
         culprits=tuple(
             situation.subject(rank, f"its device has not finished {name_meeting(situation, meeting)}; all others have")
@@ -59,16 +63,27 @@ def _describe(situation: Situation, meetings: list[Meeting]) -> Finding:
         collective=situation.collective_ref(first),
         since_s=situation.waiting_s(first),
         claim=(
-            f"{devices.format(fold_ranks(ranks))} not finished {name_meeting(situation, first)}, which every other "
+            f"{devices.format(fold_briefly(ranks))} not finished {name_meeting(situation, first)}, which every other "
             f"member has completed; {count_ranks(victims)} {wait_verb(victims)}{since(situation, first)}"
         ),
         evidence=tuple(line for meeting in meetings for line in _evidence(situation, meeting)),
         advice=("Look for an Xid, ECC or NVLink error of this device in the kernel log before restarting on the same node.",),
-        actions=(
-            Action(text="read the kernel log of the host", command="dmesg -T | grep -iE 'xid|nvrm|nvlink'", effect=None),
-            Action(text="ask the device", command="nvidia-smi -q -d ECC,PERFORMANCE,PAGE_RETIREMENT", effect=None),
-        ),
+        actions=tuple(ask_devices(situation, ranks)),
     )
+
+
+def _cause(situation: Situation, meetings: list[Meeting]) -> Cause | None:
+    """The worst that the drivers of these GPUs report; None if they report nothing, or nobody looked."""
+    faults = {situation.device_blamer.fault(rank, meeting) for meeting in meetings for rank in meeting.waiting}
+    return next((cause for cause in SEVERITY if cause in faults), None)
+
+
+def ask_devices(situation: Situation, ranks: Iterable[int]) -> Iterator[Action]:
+    """Where to look for what the driver says of the GPUs of these ranks."""
+    hosts = list(dict.fromkeys(situation.view.host(rank) for rank in ranks))
+    for host in hosts[:MAX_HOSTS]:
+        yield action_on(situation, host, "read the kernel log of the host", "dmesg -T | grep -iE 'xid|nvrm|nvlink'")
+        yield action_on(situation, host, "ask the device", "nvidia-smi -q -d ECC,PERFORMANCE,PAGE_RETIREMENT")
 
 
 def _evidence(situation: Situation, meeting: Meeting) -> list[EvidenceLine]:

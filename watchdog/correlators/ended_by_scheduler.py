@@ -22,7 +22,7 @@ def correlate(situation: Situation) -> Iterable[Finding]:
     yield Finding(
         kind=Kind.DEAD_RANK,
         cause=ending.cause,
-        confidence=Confidence.ESTABLISHED,
+        confidence=Confidence.SUPPORTED if ending.is_hearsay else Confidence.ESTABLISHED,
         culprits=tuple(
             Subject(scope=Scope.HOST, host=host, hosts=(host,), why="the scheduler says that it failed")
             for host in ending.hosts

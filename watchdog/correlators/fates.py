@@ -16,6 +16,7 @@ from pardbg.watchdog.model.recording import Frame
 SHELL_SIGNAL_BASE = 128  # a shell reports death by signal N as 128 + N
 ENDED_BY_OTHERS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 ABORTED = frozenset({signal.SIGABRT})
+_OF_MANY = {"was": "were", "has": "have"}
 _BY_ITSELF = frozenset({EndingKind.RETURNED, EndingKind.AT_ONCE})
 
 
@@ -121,6 +122,12 @@ def end_in_words(situation: Situation, rank: int) -> str:
     if ending is not None and ending.kind is EndingKind.AT_ONCE:
         return f"left with os._exit({'' if code is None else code}){_where(ending)}"
     return "has ended" if code is None else f"exited with code {code}{_where(ending)}"
+
+
+def of_many(end: str) -> str:
+    """The same of several ranks: ``were killed by SIGKILL``."""
+    verb, _, rest = end.partition(" ")
+    return f"{_OF_MANY.get(verb, verb)} {rest}"
 
 
 def name_signal(number: int) -> str:

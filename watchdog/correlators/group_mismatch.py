@@ -9,7 +9,7 @@ from pardbg.watchdog.graph.groups import Group
 from pardbg.watchdog.model.matching import Token
 from pardbg.watchdog.model.members import Run, unfold_members
 from pardbg.watchdog.model.names import CollectorName, Confidence, Kind
-from pardbg.watchdog.model.ranks import fold_ranks
+from pardbg.watchdog.model.ranks import fold_briefly
 from pardbg.watchdog.model.report import EvidenceLine, Finding
 
 Claim = tuple[str, tuple[Run, ...]]
@@ -76,7 +76,7 @@ def _vote(sides: list[tuple[Claim, tuple[int, ...]]], unseen: tuple[int, ...]) -
 
 def _words(claim: Claim) -> str:
     desc, runs = claim
-    return f"{desc or 'a group'} [{fold_ranks(unfold_members(runs))}]"
+    return f"{desc or 'a group'} [{fold_briefly(unfold_members(runs))}]"
 
 
 def _evidence(situation: Situation, group: Group, claim: Claim, ranks: tuple[int, ...]) -> EvidenceLine:

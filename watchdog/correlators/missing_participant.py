@@ -6,6 +6,7 @@ Where that rank is busy on the host and moves, nobody is to blame: a slow phase.
 import shlex
 from collections.abc import Iterable
 
+from pardbg.watchdog.correlators.commands import action_on, fill, take_stack
 from pardbg.watchdog.correlators.dead_rank import has_not_started, was_ended_by_others
 from pardbg.watchdog.correlators.situation import Situation, before_first_operation, is_setting_up
 from pardbg.watchdog.correlators.wording import (
@@ -27,6 +28,7 @@ from pardbg.watchdog.model.process import STOPPED_STATES
 from pardbg.watchdog.model.report import Action, EvidenceLine, Finding
 
 INIT_CAUSES = frozenset({Cause.STORE_WAIT})
+MAX_ACTIONS = 8
 LONGER_S = 2.0  # by which a rank must have stood still before the others for it to be worth a word
 
 
@@ -43,6 +45,8 @@ def _clusters(situation: Situation) -> list[tuple[tuple[int, ...], tuple[Meeting
         meetings = situation.graph.missed_by(root)
         if situation.is_unwound(root):
             continue  # `unwound` speaks of it
+        if root in situation.device_blames:
+            continue  # `device_stuck` speaks of it
         is_alive = situation.stance(root) is not Stance.ENDED
         if not (is_alive or _lived_while_others_waited(situation, root) or has_not_started(situation, root)):
             continue  # `dead_rank` speaks of it
@@ -195,23 +199,23 @@ def _evidence(situation: Situation, roots: tuple[int, ...], meeting: Meeting) ->
 
 
 def _actions(situation: Situation, roots: tuple[int, ...]) -> tuple[Action, ...]:
-    return tuple(action for root in roots if (action := _action(situation, root)) is not None)
+    actions = tuple(action for root in roots if (action := _action(situation, root)) is not None)
+    left = len(actions) - MAX_ACTIONS
+    more = (Action(text=f"the same of {left} more ranks", command=None, effect=None),) if left > 0 else ()
+    return (*actions[:MAX_ACTIONS], *more)
 
 
 def _action(situation: Situation, root: int) -> Action | None:
     position, process = situation.standings[root].position, situation.view.processes.get(root)
-    pid = str(process.pid) if process and process.pid else "PID"
-    host = situation.view.host(root)
+    has_ended = root in situation.view.ended_ranks
     if position is None:
-        text = f"look at what rank {root} does" + (f" (on {host})" if host else "")
-        return Action(text=text, command=f"py-spy dump --pid {pid}", effect="stops the process for about 0.1 s")
+        return None if has_ended else take_stack(situation, root)
     if position.rule is None or not position.rule.command:
         return None
-    command = position.rule.command.replace("PID", pid)
     path = _file_in_hand(situation, root)
-    return Action(
-        text=position.rule.advice, command=command.replace("PATH", shlex.quote(path)) if path else command, effect=None
-    )
+    pid = process.pid if process is not None and not has_ended else None
+    command = fill(position.rule.command, pid, shlex.quote(path) if path else "")
+    return action_on(situation, situation.view.host(root), position.rule.advice, command)
 
 
 def _file_in_hand(situation: Situation, root: int) -> str:

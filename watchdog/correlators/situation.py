@@ -8,6 +8,7 @@ from functools import cached_property
 
 from pardbg.watchdog.graph.axes import axis_of, coordinates
 from pardbg.watchdog.graph.departures import Departure, find_departure, left_recorded_loop
+from pardbg.watchdog.graph.device_blame import DeviceBlame, DeviceBlamer
 from pardbg.watchdog.graph.divergence import DivergenceFound, find_divergence
 from pardbg.watchdog.graph.fronts import LOST, find_fronts
 from pardbg.watchdog.graph.gatherings import Gathering, find_gatherings
@@ -18,10 +19,12 @@ from pardbg.watchdog.graph.motion import host_motion, job_motion
 from pardbg.watchdog.graph.progress import Progress, trace_progress
 from pardbg.watchdog.graph.standing import Stance, Standing, find_standings
 from pardbg.watchdog.graph.waits import WaitGraph, explore
+from pardbg.watchdog.model.device import DeviceJoin
 from pardbg.watchdog.model.evidence import StackFrame
 from pardbg.watchdog.model.garbage import without_garbage_collection
 from pardbg.watchdog.model.names import Cause, Scope
 from pardbg.watchdog.model.operations import DEVICE_BACKENDS
+from pardbg.watchdog.model.reach import NO_WAY, Reach
 from pardbg.watchdog.model.recording import Operation, Recording
 from pardbg.watchdog.model.report import CollectiveRef, Device, GroupRef, Subject
 from pardbg.watchdog.positions.position import Place
@@ -38,23 +41,27 @@ LEAVING = re.compile(r"^(_run_exitfuncs|_exit_function|destroy_process_group|_sh
 
 @dataclass(frozen=True)
 class Situation:
-    """A job at one moment. ``graph`` says who waits for whom; the rest is what it was made from."""
+    """A job at one moment. ``graph`` says who waits for whom; the rest is what it was made from.
+
+    ``reach``: how the reader of a finding gets to the hosts.
+    """
 
     view: EvidenceView
     groups: Groups
     progress: Progress
     standings: dict[int, Standing]
     graph: WaitGraph
+    reach: Reach = NO_WAY
 
     @classmethod
     @without_garbage_collection()
-    def of(cls, view: EvidenceView, rules: Sequence[CauseRule] | None = None) -> "Situation":
+    def of(cls, view: EvidenceView, rules: Sequence[CauseRule] | None = None, reach: Reach = NO_WAY) -> "Situation":
         """Derives the situation from the evidence, with the given table of causes. Linear in operations and ranks."""
         progress = trace_progress(view, find_groups(view))
         standings = find_standings(view, find_fronts(progress), cause_rules() if rules is None else rules)
         groups, gatherings = find_gatherings(standings, progress.groups, view.world_size)
         progress = replace(progress, groups=groups)
-        return cls(view, groups, progress, standings, explore(Room(progress, standings, {}, gatherings)))
+        return cls(view, groups, progress, standings, explore(Room(progress, standings, {}, gatherings)), reach)
 
     @cached_property
     def divergences(self) -> tuple[DivergenceFound, ...]:
@@ -107,6 +114,20 @@ class Situation:
         return any(self.is_on_device(rank) for rank in self.view.recordings) or any(
             look.uses_device for looks in self.view.looks.values() for look in looks
         )
+
+    @cached_property
+    def device_blames(self) -> dict[int, DeviceBlame]:
+        """The ranks whose GPUs explain why others wait."""
+        return self.device_blamer.find()
+
+    @property
+    def device_blamer(self) -> DeviceBlamer:
+        """What their GPUs say of ranks that wait."""
+        return DeviceBlamer(self.view, self.graph, self.seconds_since, self.waiting_s)
+
+    def is_blamed_on_device(self, meeting: Meeting) -> bool:
+        """Whether the GPU of a rank explains why a meeting stands still."""
+        return any(blame.meeting.key == meeting.key for blame in self.device_blames.values())
 
     @cached_property
     def motion(self) -> str:
@@ -169,10 +190,17 @@ class Situation:
             ranks=(rank,),
             host=self.view.host(rank),
             pid=process.pid if process else None,
-            device=Device(uuid=process.gpu_uuid, pci_bus_id=process.pci_bus_id) if process and process.gpu_uuid else None,
+            device=self._device(rank),
             coords=self._coords.get(rank, {}),
             why=why,
         )
+
+    def _device(self, rank: int) -> Device | None:
+        seen, process = self.view.devices.get(rank), self.view.processes.get(rank)
+        if seen is not None and (seen.uuid is not None or seen.index is not None):
+            is_guess = seen.joined_by is DeviceJoin.LOCAL_RANK
+            return None if is_guess else Device(index=seen.index, uuid=seen.uuid, pci_bus_id=seen.pci_bus_id)
+        return Device(uuid=process.gpu_uuid, pci_bus_id=process.pci_bus_id) if process and process.gpu_uuid else None
 
     def group_ref(self, group: Group) -> GroupRef:
         """A group as reports name it."""

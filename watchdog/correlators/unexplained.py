@@ -1,18 +1,22 @@
 """Something is wrong, and what was seen cannot say what. This is an answer: it names what is missing."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from pardbg.watchdog.correlators.comm_stuck import is_stuck
+from pardbg.watchdog.correlators.commands import take_stack
 from pardbg.watchdog.correlators.device_stuck import is_device_stuck
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import count_ranks, name_meeting, name_ranks, since, wait_verb, waiting_line
 from pardbg.watchdog.graph.meetings import Meeting
 from pardbg.watchdog.graph.standing import Stance
 from pardbg.watchdog.graph.waits import Node
+from pardbg.watchdog.model.host_names import fold_hosts_briefly
 from pardbg.watchdog.model.names import Confidence, Kind
 from pardbg.watchdog.model.report import Action, Finding
 
 MAX_NAMED = 4
+MAX_ASKED = 3  # hosts that a reader is told how to ask after
 NOT_SEEN = {
     Stance.HIDDEN: "may wait in an operation that its recorder does not show",
     Stance.UNSEEN: "its recorder was not seen",
@@ -29,6 +33,8 @@ def correlate(situation: Situation) -> Iterable[Finding]:
         if len(sink) > 1 or (isinstance(node, int) and situation.standings[node].can_be_root):
             continue
         if isinstance(node, int):
+            if node in situation.device_blames:
+                continue
             open_ends.append(node)
             candidates[node] = NOT_SEEN[situation.stance(node)]
         elif not _is_explained(situation, situation.graph.meetings[node]):
@@ -40,9 +46,15 @@ def correlate(situation: Situation) -> Iterable[Finding]:
     if circle:
         yield _describe_circle(situation, circle)
         return
-    for meeting in (situation.graph.meetings[node] for node in open_ends if not isinstance(node, int) and node.is_gathering):
-        candidates |= {rank: f"waits in {name_meeting(situation, meeting)}" for rank in meeting.waiting}
+    if not any(situation.stance(rank) is Stance.UNSEEN for rank in candidates):  # else it is one of these, not who waits
+        candidates |= _waiters(situation, open_ends)
     yield _describe(situation, open_ends, candidates)
+
+
+def _waiters(situation: Situation, open_ends: list[Node]) -> dict[int, str]:
+    """Where everybody was seen and waits, one of them must be missing from what another waits in."""
+    meetings = [situation.graph.meetings[node] for node in open_ends if not isinstance(node, int) and node.is_gathering]
+    return {rank: f"waits in {name_meeting(situation, meeting)}" for meeting in meetings for rank in meeting.waiting}
 
 
 def _find_circle(situation: Situation, open_ends: list[Node]) -> list[Meeting]:
@@ -80,7 +92,7 @@ def _describe_circle(situation: Situation, meetings: list[Meeting]) -> Finding:
 
 
 def _is_explained(situation: Situation, meeting: Meeting) -> bool:
-    if is_stuck(situation, meeting) or is_device_stuck(situation, meeting):
+    if is_stuck(situation, meeting) or is_device_stuck(situation, meeting) or situation.is_blamed_on_device(meeting):
         return True
     return any(found.group.index == meeting.key.group for found in situation.divergences)
 
@@ -117,20 +129,30 @@ def _describe(situation: Situation, open_ends: list[Node], candidates: dict[int,
         since_s=situation.waiting_s(meeting) if meeting else None,
         claim=f"{count_ranks(waiting)} {wait_verb(waiting)}{where}, and what was seen does not say for whom{named}",
         evidence=(waiting_line(situation, meeting),) if meeting and meeting.entered else (),
-        advice=("Bring the flight-recorder dumps and the stacks of the ranks named here.",),
-        actions=tuple(_look(situation, rank) for rank in sorted(candidates)[:4]),
+        advice=_advice(situation),
+        actions=tuple(_actions(situation, candidates)),
     )
+
+
+def _advice(situation: Situation) -> tuple[str, ...]:
+    hosts = situation.view.unseen_hosts
+    if hosts:
+        return (f"Scan again once {fold_hosts_briefly(hosts)} can be looked at: the ranks that were not seen may be there.",)
+    return ("Bring the flight-recorder dumps and the stacks of the ranks named here.",)
+
+
+def _actions(situation: Situation, candidates: Iterable[int]) -> Iterator[Action]:
+    """Asks after hosts of which nothing was seen, else after ranks whose stacks were not taken."""
+    hosts = situation.view.unseen_hosts
+    for host in hosts[:MAX_ASKED]:
+        yield Action(text=f"see whether {host} is up", command=situation.reach.ask_about(host), effect=None)
+    out_of_sight = {None, *hosts} if hosts else set()
+    unread = (rank for rank in sorted(candidates) if rank not in situation.view.stacks)
+    for rank in islice((rank for rank in unread if situation.view.host(rank) not in out_of_sight), MAX_NAMED):
+        yield take_stack(situation, rank)
 
 
 def _oldest(situation: Situation, open_ends: list[Node]) -> Meeting | None:
     ends = set(open_ends)
     meetings = [meeting for key, meeting in situation.graph.meetings.items() if key in ends or ends.intersection(meeting.needs)]
     return min(meetings, key=lambda meeting: (situation.waiting_since_ns(meeting) or 0, meeting.key), default=None)
-
-
-def _look(situation: Situation, rank: int) -> Action:
-    process = situation.view.processes.get(rank)
-    pid = process.pid if process and process.pid else "PID"
-    return Action(
-        text=f"take the stack of rank {rank}", command=f"py-spy dump --pid {pid}", effect="stops the process for about 0.1 s"
-    )

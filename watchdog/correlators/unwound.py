@@ -34,7 +34,7 @@ def _describe(situation: Situation, ranks: tuple[int, ...]) -> Finding:
         collective=situation.collective_ref(meeting),
         since_s=situation.waiting_s(meeting),
         claim=(
-            f"{ends}; it lives, and will not join {name_meeting(situation, meeting)}; "
+            f"{ends}; {'it lives' if len(ranks) == 1 else 'they live'}, and will not join {name_meeting(situation, meeting)}; "
             f"{count_ranks(victims)} {wait_verb(victims)}{since(situation, meeting)}"
         ),
         evidence=(waiting_line(situation, meeting), *(line for rank in ranks for line in _evidence(situation, rank))),

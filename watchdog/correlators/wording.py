@@ -9,7 +9,7 @@ from pardbg.watchdog.graph.groups import Group
 from pardbg.watchdog.graph.meetings import Meeting
 from pardbg.watchdog.model.matching import call_site
 from pardbg.watchdog.model.names import CollectorName
-from pardbg.watchdog.model.ranks import fold_ranks
+from pardbg.watchdog.model.ranks import fold_briefly
 from pardbg.watchdog.model.report import EvidenceLine
 
 EARLIEST_NS, LATEST_NS = 1_400_000_000 * NS_PER_S, 3_000_000_000 * NS_PER_S  # 2014 to 2065: outside it is damage
@@ -17,11 +17,11 @@ STACK_DEPTH = 4  # innermost frames in a line of evidence; the stacks file has t
 
 
 def name_ranks(ranks: Collection[int]) -> str:
-    """``rank 3`` or ``ranks 0-2,5``."""
-    return f"{'rank' if len(ranks) == 1 else 'ranks'} {fold_ranks(ranks)}"
+    """``rank 3`` or ``ranks 0-2,5``; of very many ranges the first."""
+    return f"{'rank' if len(ranks) == 1 else 'ranks'} {fold_briefly(ranks)}"
 
 
-def count_ranks(ranks: Collection[int]) -> str:
+def count_ranks(ranks: Collection[object]) -> str:
     """``1 rank`` or ``39 ranks``."""
     return f"{len(ranks)} rank{'' if len(ranks) == 1 else 's'}"
 
@@ -35,7 +35,7 @@ def name_group(group: Group) -> str:
     """A group as people know it: its axis or description before its number."""
     known = axis_of(group) or group.desc
     label = f"{known} group" if known and known != "undefined" else f"group {group.name}"
-    return f"{label} [{fold_ranks(group.ranks)}]"
+    return f"{label} [{fold_briefly(group.ranks)}]"
 
 
 def name_meeting(situation: Situation, meeting: Meeting) -> str:

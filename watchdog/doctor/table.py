@@ -3,6 +3,7 @@
 from pardbg.collectors.node.surroundings import Surroundings
 from pardbg.watchdog.doctor.check import Check, CheckFunction, Examination
 from pardbg.watchdog.doctor.clocks import check_clock, check_temporary_files
+from pardbg.watchdog.doctor.devices import check_gpus
 from pardbg.watchdog.doctor.jobs import check_attach, check_jobs, check_nccl_timeout, check_recorder, check_recorder_access
 from pardbg.watchdog.doctor.kernel import check_kernel_log, check_oom_counter, check_process_files
 from pardbg.watchdog.doctor.namespaces import check_mount_namespace, check_pid_namespace
@@ -36,6 +37,7 @@ CHECKS: tuple[CheckFunction, ...] = (
     check_versions,
     check_torch_versions,
     check_driver,
+    check_gpus,
 )
 
 

@@ -33,6 +33,18 @@ class Difference:
 
 
 @dataclass(frozen=True)
+class Differences:
+    """All that would tell more, as far as it is asked for.
+
+    ``unasked``: parts of rings beyond `MOST_WANTED`; ``unlike``: ranks of kinds beyond the `MOST_KINDS` of their group.
+    """
+
+    found: tuple[Difference, ...] = ()
+    unasked: int = 0
+    unlike: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class _Kind:
     """Members of a group with equal hashes."""
 
@@ -40,20 +52,28 @@ class _Kind:
     ranks: tuple[int, ...]
 
 
-def find_differences(progress: Progress, groups: Iterable[Group]) -> tuple[Difference, ...]:
+def find_differences(progress: Progress, groups: Iterable[Group]) -> Differences:
     """What to ask, so that the first divergence of these groups can be found as if all rings were here."""
     differing: list[tuple[bool, int, int, Group, list[_Kind]]] = []
+    unlike: set[int] = set()
     for group in groups:
-        kinds = _kinds(progress, group)
+        all_kinds = _kinds(progress, group)
+        kinds = all_kinds[:MOST_KINDS]
+        unlike.update(rank for kind in all_kinds[MOST_KINDS:] for rank in kind.ranks)
         found = [place for pair in combinations(kinds, 2) if (place := _first_difference(progress, group, *pair)) is not None]
         if found:
             is_soft = all(is_soft for _, is_soft in found)
             differing.append((is_soft, group.index, min(number for number, _ in found), group, kinds))
     wanted: dict[Row, Difference] = {}
+    unasked: set[Row] = set()
     for _, _, number, group, kinds in sorted(differing, key=lambda item: item[:2]):
         for kind in kinds:
-            _want(wanted, group, kind, (number - _BLOCKS_BEFORE) * BLOCK_SIZE)
-    return tuple(wanted.values())
+            row = _part(kind.row, (number - _BLOCKS_BEFORE) * BLOCK_SIZE)
+            if row in wanted or len(wanted) < MOST_WANTED:
+                _want(wanted, group, kind, row)
+            elif row:
+                unasked.add(row)
+    return Differences(tuple(wanted.values()), len(unasked), tuple(sorted(unlike)))
 
 
 def share(differences: Iterable[Difference], cuts: Iterable[Cut]) -> Iterator[tuple[int, SharedEntries]]:
@@ -75,8 +95,7 @@ def _kinds(progress: Progress, group: Group) -> list[_Kind]:
         lane = progress.lanes.get((rank, group.index))
         if lane is not None and lane.left_out:
             rows.setdefault(_row(lane.left_out), []).append(rank)
-    kinds = sorted((_Kind(row, tuple(ranks)) for row, ranks in rows.items()), key=lambda kind: (-len(kind.ranks), kind.ranks))
-    return kinds[:MOST_KINDS]
+    return sorted((_Kind(row, tuple(ranks)) for row, ranks in rows.items()), key=lambda kind: (-len(kind.ranks), kind.ranks))
 
 
 def _row(blocks: Sequence[Block]) -> Row:
@@ -110,9 +129,12 @@ def _continue(progress: Progress, group: Group, rank: int, block: tuple[int, ...
     return hard, full
 
 
-def _want(wanted: dict[Row, Difference], group: Group, kind: _Kind, first_seq: int) -> None:
-    row = tuple(block for block in kind.row if block[0] + block[1] > first_seq)
-    if not row or (row not in wanted and len(wanted) >= MOST_WANTED):
+def _part(row: Row, first_seq: int) -> Row:
+    return tuple(block for block in row if block[0] + block[1] > first_seq)
+
+
+def _want(wanted: dict[Row, Difference], group: Group, kind: _Kind, row: Row) -> None:
+    if not row:
         return
     if row not in wanted:
         last_seq = row[-1][0] + row[-1][1] - 1

@@ -1,5 +1,6 @@
 """The judge: evidence in, the report out. Reads no clock and no file: what time it is, the caller says."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -7,6 +8,7 @@ from msgspec.structs import replace
 from pardbg import __version__
 from pardbg.watchdog.correlators.all import CORRELATORS, CORRELATORS_OF_ALL
 from pardbg.watchdog.correlators.cascade import find_consequences
+from pardbg.watchdog.correlators.device_words import device_line, peers_line
 from pardbg.watchdog.correlators.fates import exit_code_of
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import heartbeat_line, name_group, name_ranks, stack_line
@@ -18,7 +20,8 @@ from pardbg.watchdog.judge.precedence import clear_of_blame, clear_victims, rank
 from pardbg.watchdog.model.evidence import Absence, SchedulerEnding, SoftwareSeen, Stack
 from pardbg.watchdog.model.garbage import without_garbage_collection
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName, Confidence, JobSource, Kind, Status
-from pardbg.watchdog.model.report import Coverage, Finding, Job, Report, Software, Unknown
+from pardbg.watchdog.model.reach import NO_WAY, Reach
+from pardbg.watchdog.model.report import Coverage, EvidenceLine, Finding, Job, Report, Software, Unknown
 from pardbg.watchdog.positions.rules import CauseRule
 from pardbg.watchdog.store.view import EvidenceView
 
@@ -29,7 +32,8 @@ MAX_STACKS = 8  # lines of evidence for the ranks a finding names; the files hav
 class Circumstances:
     """What the evidence itself does not say: when the judging was done, how long the whole took, and by which table of causes.
 
-    ``is_void``: why nothing can be said at all, e.g. since the job is restarting; empty if something can.
+    ``is_void``: why nothing can be said at all, e.g. since the job is restarting; empty if something can. ``reach``: how the
+    reader gets to the hosts.
     """
 
     decided_at: str
@@ -39,12 +43,13 @@ class Circumstances:
     notes: tuple[str, ...] = ()
     rules: tuple[CauseRule, ...] | None = None
     is_void: str = ""
+    reach: Reach = NO_WAY
 
 
 @without_garbage_collection()
 def judge(view: EvidenceView, circumstances: Circumstances) -> Report:
     """Decides. The same evidence gives the same report, in whatever order it was read."""
-    situation = Situation.of(view, circumstances.rules)
+    situation = Situation.of(view, circumstances.rules, circumstances.reach)
     motion = situation.motion
     findings, set_aside = ((), ()) if circumstances.is_void else _find(situation)
     haste = find_haste(situation, findings[0]) if findings else None
@@ -103,8 +108,19 @@ def _with_stacks(situation: Situation, finding: Finding) -> Finding:
     told = {line.rank for line in finding.evidence if line.source is CollectorName.STACKS}
     silent = [rank for rank in named if rank not in told and situation.standings[rank].position is not None]
     lines = tuple(line for rank in silent[:MAX_STACKS] if (line := stack_line(situation, rank)) not in finding.evidence)
-    beats = tuple(filter(None, (heartbeat_line(situation, rank) for rank in named[:MAX_STACKS])))
-    return replace(finding, evidence=(*finding.evidence, *lines, *beats))
+    beats = filter(None, (heartbeat_line(situation, rank) for rank in named[:MAX_STACKS]))
+    return replace(finding, evidence=(*finding.evidence, *lines, *beats, *_devices(situation, finding)))
+
+
+def _devices(situation: Situation, finding: Finding) -> Iterator[EvidenceLine]:
+    """What the GPUs of those do that it names, and those of all who wait for them."""
+    if not situation.view.devices:
+        return
+    subjects = (*finding.culprits, *finding.candidates, *finding.waiting_for)
+    named = [subject.rank for subject in subjects if subject.rank is not None]
+    lines = [device_line(situation, rank) for rank in named[:MAX_STACKS]]
+    lines.append(peers_line(situation, [rank for rank in finding.victims if rank not in named]))
+    yield from (line for line in lines if line is not None and line not in finding.evidence)
 
 
 def _cap(view: EvidenceView, finding: Finding) -> Finding:
@@ -161,7 +177,7 @@ def _status_at_the_end(situation: Situation) -> tuple[Status, str]:
     if None in codes:
         return Status.UNDETERMINED, "every process has ended, and nothing that was seen says how"
     elsewhere = len(situation.standings) - len(situation.view.ended_ranks)
-    unseen = f"; {elsewhere} ranks were not seen" if elsewhere else ""
+    unseen = f"; {elsewhere} {'rank was' if elsewhere == 1 else 'ranks were'} not seen" if elsewhere else ""
     return Status.HEALTHY, f"the job has ended; every rank{' here' if elsewhere else ''} returned with code 0{unseen}"
 
 
@@ -186,7 +202,7 @@ def _unknowns(view: EvidenceView) -> tuple[Unknown, ...]:
     return tuple(
         Unknown(
             rank=item.rank,
-            host=item.host,
+            host=item.host or (view.host(item.rank) if item.rank is not None else None),
             collector=item.source,
             reason=item.observation.reason,
             detail=item.observation.detail,
@@ -209,7 +225,8 @@ def _unsaid(situation: Situation, verdict: Finding | None) -> tuple[Unknown, ...
     waited_in = {key.group for key in situation.graph.meetings if key.group >= 0}
     unnamed = [group for group in sorted(waited_in) if not situation.progress.is_whole(group)]
     details += [(None, f"who belongs to {name_group(situation.groups.groups[group])} is not recorded") for group in unnamed]
-    details = details or [(None, "the evidence does not name whom the ranks wait for")]
+    is_explained = any(item.rank in named for item in situation.view.absences)
+    details = details or ([] if is_explained else [(None, "the evidence does not name whom the ranks wait for")])
     return tuple(
         Unknown(rank=rank, host=None, collector=CollectorName.FLIGHT_RECORDER, reason=AbsenceReason.UNSUPPORTED, detail=detail)
         for rank, detail in details

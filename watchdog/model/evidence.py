@@ -1,6 +1,7 @@
 """Evidence: one observed fact, of whom, when, and where it can be read again. Not seeing is a fact too."""
 
 from pardbg.watchdog.model.base import Noun
+from pardbg.watchdog.model.device import DeviceSeen
 from pardbg.watchdog.model.heartbeat import Heartbeat
 from pardbg.watchdog.model.members import Run, unfold_members
 from pardbg.watchdog.model.names import AbsenceReason, Cause, CollectorName
@@ -149,6 +150,7 @@ class SchedulerEnding(Noun, frozen=True, kw_only=True, tag="scheduler-ending"):
         hosts: the nodes that failed, where known.
         advice: what to try.
         is_from_outside: whether the scheduler or a person ended it, so that no rank is to blame for the end.
+        is_hearsay: whether only lines in the job's own output say so, which anybody can print.
     """
 
     claim: str
@@ -157,6 +159,7 @@ class SchedulerEnding(Noun, frozen=True, kw_only=True, tag="scheduler-ending"):
     hosts: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
     is_from_outside: bool = False
+    is_hearsay: bool = False
 
 
 class Absence(Noun, frozen=True, kw_only=True, tag="absence"):
@@ -171,6 +174,7 @@ Observation = (
     | SharedEntries
     | Stack
     | ProcessSample
+    | DeviceSeen
     | Heartbeat
     | LogTraceback
     | JobDescription

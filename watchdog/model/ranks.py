@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 
 SHORTEST_STRIDED_RUN = 5
 """Ranks a run needs before ``first-last:stride`` is easier to read than the ranks themselves."""
+MOST_CHARACTERS = 80
+"""Of ranks or hosts in a sentence: beyond it nobody reads them."""
 
 
 def fold_ranks(ranks: Iterable[int]) -> str:
@@ -12,6 +14,17 @@ def fold_ranks(ranks: Iterable[int]) -> str:
     Groups of a parallel layout are strided, so five or more ranks at equal distance are joined too: ``0-504:8``.
     """
     return ",".join(_write_run(run) for run in _runs(sorted(set(ranks))))
+
+
+def fold_briefly(ranks: Iterable[int], most: int = MOST_CHARACTERS) -> str:
+    """The same in about ``most`` characters: ``0-7,152-159 and 1622 more``. The JSON of a report has all of them."""
+    runs = list(_runs(sorted(set(ranks))))
+    shown, used = 0, 0
+    while shown < len(runs) and (used <= most or not shown):
+        used += len(_write_run(runs[shown])) + 1
+        shown += used <= most or not shown
+    left = sum(map(len, runs[shown:]))
+    return ",".join(map(_write_run, runs[:shown])) + (f" and {left} more" if left else "")
 
 
 def _runs(ranks: list[int]) -> Iterator[range]:

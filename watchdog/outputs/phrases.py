@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from pardbg.watchdog.model.names import Scope
-from pardbg.watchdog.model.ranks import fold_ranks
+from pardbg.watchdog.model.ranks import fold_briefly
 from pardbg.watchdog.model.report import CollectiveRef, Device, GroupRef, Job, Subject
 
 _STRIDED_RUN = re.compile(r"(\d+)-(\d+):(\d+)")
@@ -13,8 +13,8 @@ _HOUR_S = 3600
 
 
 def name_ranks(ranks: Sequence[int]) -> str:
-    """Name ranks: ``rank 37``, ``ranks 0-3``."""
-    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {fold_ranks(ranks)}"
+    """Name ranks: ``rank 37``, ``ranks 0-3``; of very many ranges the first."""
+    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {fold_briefly(ranks)}"
 
 
 def name_subjects(subjects: Sequence[Subject], limit: int) -> str:

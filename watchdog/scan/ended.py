@@ -79,15 +79,16 @@ def add_ended_ranks(chosen: ChosenJob) -> ChosenJob:
 
 
 def _part_of(world: World, runs: Sequence[Run]) -> Run | None:
-    """The ended ranks of a living world: of the same store, size and attempt, and alive when the others had started."""
-    living = {rank.rank for rank in world.ranks}
+    """The ended ranks of a living world: of the same user, store, size and attempt, alive when the others had started."""
+    living, owners = {rank.rank for rank in world.ranks}, {rank.uid for rank in world.ranks}
     for run in reversed(runs):
         is_same = (run.key.store, run.key.world_size, run.key.attempt or 0) == (
             world.store,
             world.world_size,
             world.attempt or 0,  # probes count from 0, environments may say nothing
         )
-        ranks = tuple(rank for rank in run.ranks if rank.rank not in living and rank.seen_ns >= _started_ns(world))
+        ended = (rank for rank in run.ranks if rank.rank not in living and rank.folder.uid in owners)
+        ranks = tuple(rank for rank in ended if rank.seen_ns >= _started_ns(world))
         if is_same and ranks:
             return replace(run, ranks=ranks)
     return None

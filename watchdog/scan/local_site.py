@@ -1,14 +1,18 @@
 """The part of a job that runs on this machine.
 
 What it does to the job: it reads `/proc`, the memory of its processes, its log and source files and what its probes keep, and
-asks recorders that are reachable. Nobody is stopped, except for native stacks (`native_stacks.py`) and when it is asked to
-attach (`attaching.py`). Only ranks whose memory may not be read are asked for their stacks, if they have a worker server or a
-probe (`asked_stacks.py`). Cost: about 50 ms of one processor a rank and sample. Deadlines: those of the collectors.
+asks recorders that are reachable; where ranks have GPUs open, NVML is read. Nobody is stopped, except for native stacks
+(`native_stacks.py`) and when it is asked to attach (`attaching.py`). Only ranks whose memory may not be read are asked for
+their stacks, if they have a worker server or a probe (`asked_stacks.py`). Cost: about 50 ms of one processor a rank and sample.
+Deadlines: those of the collectors.
 """
 
+import socket
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
+from pardbg.collectors.gpu.gpus import Gpus
+from pardbg.collectors.gpu.looking import looking_at_devices
 from pardbg.collectors.jobs.query import ChosenJob
 from pardbg.collectors.live.fault_stacks import read_faulthandler_stacks
 from pardbg.collectors.live.host import look_at_processes
@@ -22,10 +26,12 @@ from pardbg.collectors.live.recorders.reach import reach_recorders
 from pardbg.collectors.live.software import look_at_software
 from pardbg.collectors.live.sources import annotate_stacks
 from pardbg.collectors.live.stacks import take_stacks
-from pardbg.watchdog.model.evidence import Evidence
+from pardbg.watchdog.model.evidence import Absence, Evidence
+from pardbg.watchdog.model.reach import Reach
 from pardbg.watchdog.model.wanted import Cut, Wanted
 from pardbg.watchdog.model.world import RankProcess, World
 from pardbg.watchdog.scan.attaching import read_by_attaching
+from pardbg.watchdog.scan.description import NOTHING
 from pardbg.watchdog.scan.sample import Sample
 from pardbg.watchdog.scan.site import Attachment
 
@@ -39,14 +45,21 @@ Finder = Callable[[], ChosenJob]
 class LocalSite:
     """This machine, for one job."""
 
-    def __init__(self, find: Finder) -> None:
-        """Looks at nothing yet. ``find`` is asked again whenever processes have changed."""
+    def __init__(self, find: Finder, gpus: Gpus | None = None) -> None:
+        """Looks at nothing yet. ``find`` is asked again whenever processes have changed; ``gpus`` are read all the time."""
         self._find = find
+        self._gpus = gpus
         self._world = World(world_size=None, ranks=())
         self._mute: frozenset[Mute] = frozenset()
 
     where = "this machine"
     remarks: tuple[str, ...] = ()
+    silent: Mapping[str, Absence] = NOTHING
+
+    @property
+    def reach(self) -> Reach:
+        """See `Site`: nobody has to go anywhere."""
+        return Reach(here=socket.gethostname())
 
     def find(self) -> ChosenJob:
         """See `Site`."""
@@ -59,13 +72,15 @@ class LocalSite:
         world = self._world
         began_at, began_at_s, taken_at = time.time(), time.monotonic(), now_rfc3339()
         looked = look_at_processes(world.ranks, number, store=world.store)
-        probes = read_probes(world.ranks, number)
-        taken = take_stacks(world.ranks, number, looked, world_size=world.world_size)
-        asked = ask_where_refused(taken, world.ranks, number, self._mute)
-        self._mute |= asked.mute
-        within_s = min(RECORDER_S, max(until_s - time.monotonic(), LEAST_S))
-        recorders = name_members(reach_recorders(world, number, within_s, began_at), probes.groups)
-        evidence = (*looked, *probes.evidence, *annotate_stacks(asked.evidence, world.ranks), *recorders)
+        with looking_at_devices(world.ranks, looked, number, self._gpus) as finish_devices:
+            probes = read_probes(world.ranks, number)
+            taken = take_stacks(world.ranks, number, looked, world_size=world.world_size)
+            asked = ask_where_refused(taken, world.ranks, number, self._mute)
+            self._mute |= asked.mute
+            within_s = min(RECORDER_S, max(until_s - time.monotonic(), LEAST_S))
+            recorders = name_members(reach_recorders(world, number, within_s, began_at), probes.groups)
+            devices = finish_devices()
+        evidence = (*looked, *probes.evidence, *annotate_stacks(asked.evidence, world.ranks), *recorders, *devices)
         return Sample(evidence, taken_at, began_at_s, asked.refused)
 
     def attach(self, ranks: Sequence[int], sample: int, until_s: float, *, is_kept: bool) -> Attachment:

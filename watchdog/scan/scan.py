@@ -5,12 +5,15 @@ explain; ranks of a job that hangs are attached to, where nothing else gives acc
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+
+from msgspec.structs import replace as change
 
 from pardbg.collectors.jobs.query import ChosenJob
 from pardbg.collectors.live.moment import now_rfc3339
 from pardbg.watchdog.correlators.situation import Situation
+from pardbg.watchdog.correlators.wording import count_ranks
 from pardbg.watchdog.errors import InputError
 from pardbg.watchdog.graph.motion import is_astir
 from pardbg.watchdog.judge.judge import Circumstances, haste_of, judge
@@ -23,7 +26,7 @@ from pardbg.watchdog.scan.curiosity import ranks_that_need_native
 from pardbg.watchdog.scan.description import absent_elsewhere, describe_world
 from pardbg.watchdog.scan.entries import add_entries, choose_entries
 from pardbg.watchdog.scan.interval import LONGEST_S, MARGIN_S, choose_interval
-from pardbg.watchdog.scan.sample import Sample
+from pardbg.watchdog.scan.sample import InterruptedSampleError, Sample
 from pardbg.watchdog.scan.site import Site
 from pardbg.watchdog.store.view import EvidenceView
 
@@ -36,10 +39,12 @@ Progress = Callable[[str], None]
 class Settings:
     """How to scan. ``interval_s`` None: adapted to the job. ``rules``: the table of causes, None for the shipped one.
 
-    ``policy`` says whether to attach to ranks, ``is_kept`` whether torch's worker server stays in them afterwards.
+    ``began_s`` is when the command began, on the monotonic clock; None: when the scan begins. ``policy`` says whether to attach
+    to ranks, ``is_kept`` whether torch's worker server stays in them afterwards.
     """
 
     timeout_s: float = 60.0
+    began_s: float | None = None
     interval_s: float | None = None
     rules: tuple[CauseRule, ...] | None = None
     policy: Policy = Policy.AUTO
@@ -53,6 +58,10 @@ class Scanned:
     report: Report
     evidence: tuple[Evidence, ...]
     is_interrupted: bool = False
+
+    def with_notes(self, notes: tuple[str, ...]) -> "Scanned":
+        """The same with more notes."""
+        return replace(self, report=change(self.report, notes=(*self.report.notes, *notes)))
 
 
 @dataclass
@@ -70,8 +79,12 @@ class _SoFar:
     derived: tuple[tuple[Sample, ...], int, Situation] | None = None
 
     def take(self, number: int) -> None:
-        """Takes a sample, in place of the one of that number if there is one."""
-        self.samples[number:] = [self.site.sample(number, self.until_s)]
+        """Takes a sample, in place of the one of that number if there is one. Of an interrupted one a part."""
+        try:
+            self.samples[number:] = [self.site.sample(number, self.until_s)]
+        except InterruptedSampleError as interrupted:
+            self.samples[number:] = self.samples[number:] or [interrupted.sample]
+            raise
 
     @property
     def seen(self) -> tuple[Evidence, ...]:
@@ -84,7 +97,8 @@ class _SoFar:
         world = self.job.world
         taken_at = self.samples[-1].taken_at if self.samples else now_rfc3339()
         description = describe_world(world, self.job.job_id, self.seen, taken_at)
-        return (description, *world.evidence, *absent_elsewhere(world, self.site.where), *self.seen, *self.more)
+        unfound = absent_elsewhere(world, self.site.where, self.site.silent)
+        return (description, *world.evidence, *unfound, *self.seen, *self.more)
 
     def situation(self, settings: Settings) -> Situation:
         """What follows from the evidence; in a job of many ranks that takes seconds, so it is kept until there is more."""
@@ -106,7 +120,7 @@ def scan(site: Site, settings: Settings, progress: Progress) -> Scanned:
     Raises:
         InputError: if there is no such job, or several.
     """
-    began_s = time.monotonic()
+    began_s = time.monotonic() if settings.began_s is None else settings.began_s
     progress("looking for the job's processes")
     so_far = _SoFar(site, site.find(), began_s + settings.timeout_s)
     try:
@@ -124,7 +138,7 @@ def scan(site: Site, settings: Settings, progress: Progress) -> Scanned:
 
 
 def _sample_twice(so_far: _SoFar, settings: Settings, progress: Progress) -> None:
-    progress(f"looking at {len(so_far.job.world.ranks)} ranks")
+    progress(f"looking at {count_ranks(so_far.job.world.ranks)}")
     so_far.take(0)
     interval_s = settings.interval_s
     if interval_s is None:
@@ -142,7 +156,11 @@ def _look_on(so_far: _SoFar, settings: Settings, until_s: float, progress: Progr
     """Takes the second sample anew while the answer would be "too early", and there is time."""
     while not so_far.has_changed:
         wait_s, why = _too_early(so_far, settings)
-        if not why or time.monotonic() + wait_s > until_s:
+        if not why:
+            return
+        if time.monotonic() + wait_s > until_s:
+            if until_s >= so_far.until_s:
+                so_far.notes.append(f"--timeout {settings.timeout_s:g} left no time to look on")
             return
         progress(f"{why}: looking on")
         time.sleep(wait_s)
@@ -181,12 +199,13 @@ def _attach(so_far: _SoFar, settings: Settings, progress: Progress) -> None:
     if so_far.is_void:
         return
     situation = so_far.situation(settings)
+    if settings.policy is Policy.NEVER:
+        _leave_alone(so_far, ranks_to_attach_to(situation, Policy.AUTO))
+        return
     wanted = ranks_to_attach_to(situation, settings.policy)
     if not wanted:
-        if settings.policy is Policy.NEVER and (missed := ranks_to_attach_to(situation, Policy.AUTO)):
-            so_far.notes.append(f"the recorders of {len(missed)} ranks were left alone: --attach never")
         return
-    progress(f"attaching to {len(wanted)} ranks for their recorders")
+    progress(f"attaching to {count_ranks(wanted)} for their recorders")
     number = len(so_far.samples) - 1
     attached = so_far.site.attach(wanted, number, so_far.until_s, is_kept=settings.is_kept)
     reached = {item.rank for item in attached.evidence}
@@ -195,6 +214,13 @@ def _attach(so_far: _SoFar, settings: Settings, progress: Progress) -> None:
     if settings.is_kept:
         told = f"torch's worker server stays in {attached.kept_count} of {len(wanted)} ranks, as --keep-attached asks for"
         so_far.notes.append(told)
+
+
+def _leave_alone(so_far: _SoFar, ranks: Sequence[int]) -> None:
+    """Says of recorders that attaching would have reached that nobody tried to."""
+    if ranks:
+        so_far.notes.append(f"the recorders of {count_ranks(ranks)} were left alone: --attach never")
+        so_far.samples = [sample.with_recorders_left(ranks, "it was left alone: --attach never") for sample in so_far.samples]
 
 
 def _ask_for_entries(so_far: _SoFar, settings: Settings, progress: Progress) -> None:
@@ -221,7 +247,7 @@ def _explain(so_far: _SoFar, settings: Settings, progress: Progress) -> None:
         return
     wanted = ranks_that_need_native(so_far.situation(settings))
     if wanted:
-        progress(f"taking native stacks of {len(wanted)} ranks")
+        progress(f"taking native stacks of {count_ranks(wanted)}")
         so_far.more += so_far.site.native_stacks(wanted, len(so_far.samples) - 1, so_far.until_s)
 
 
@@ -242,6 +268,7 @@ def _conclude(so_far: _SoFar, settings: Settings, took_s: float) -> Scanned:
         notes=(*so_far.site.remarks, *so_far.notes),
         rules=settings.rules,
         is_void=so_far.is_void,
+        reach=so_far.site.reach,
     )
     report = judge(EvidenceView.of(evidence), circumstances)
     return Scanned(report, evidence, is_interrupted=so_far.is_interrupted)

@@ -1,11 +1,12 @@
 """Where a job runs, as a scan needs it: this machine, or all nodes of a job behind a conversation. One scan serves both."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from pardbg.collectors.jobs.query import ChosenJob
-from pardbg.watchdog.model.evidence import Evidence
+from pardbg.watchdog.model.evidence import Absence, Evidence
+from pardbg.watchdog.model.reach import Reach
 from pardbg.watchdog.model.wanted import Cut, Wanted
 from pardbg.watchdog.scan.sample import Sample
 
@@ -28,6 +29,14 @@ class Site(Protocol):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What the report should say of the looking itself."""
+
+    @property
+    def silent(self) -> Mapping[str, Absence]:
+        """The hosts that did not answer when the job was looked for, and why: ranks that were not found may be there."""
+
+    @property
+    def reach(self) -> Reach:
+        """What leads a person to its hosts."""
 
     def find(self) -> ChosenJob:
         """The job that is meant, as it is now; the other methods speak of the one found last.

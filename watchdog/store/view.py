@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from pardbg.watchdog.model.device import DeviceSeen
 from pardbg.watchdog.model.evidence import (
     Absence,
     Evidence,
@@ -32,7 +33,7 @@ MAX_LOST_NAMED = 4096  # ranks without a dump that are named one by one
 ENDED_STATES = frozenset({"gone", "X", "Z"})
 INTERRUPTING = frozenset({-1, -2, -6, -15})  # exit codes: launchers and people send the signals, watchdogs abort
 
-_Sampled = TypeVar("_Sampled", Stack, ProcessSample, Heartbeat)
+_Sampled = TypeVar("_Sampled", Stack, ProcessSample, Heartbeat, DeviceSeen)
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,16 @@ class EvidenceView:
     def looks(self) -> dict[int, tuple[ProcessSample, ...]]:
         """What `/proc` said of each rank's process, oldest sample first."""
         return {rank: tuple(found.values()) for rank, found in self._by_sample(_process_sample).items()}
+
+    @cached_property
+    def devices(self) -> dict[int, DeviceSeen]:
+        """The newest that was seen of each rank's GPU."""
+        return {rank: seen[-1] for rank, seen in self.all_devices.items()}
+
+    @cached_property
+    def all_devices(self) -> dict[int, tuple[DeviceSeen, ...]]:
+        """What was seen of each rank's GPU, oldest sample first."""
+        return {rank: tuple(found.values()) for rank, found in self._by_sample(_device).items()}
 
     @cached_property
     def native_stacks(self) -> dict[int, Stack]:
@@ -267,6 +278,17 @@ class EvidenceView:
         return self._hosts.get(rank)
 
     @cached_property
+    def unseen_hosts(self) -> tuple[str, ...]:
+        """The hosts that evidence knows only by what it could not see of them, in order; not those that are gone for good."""
+        absent = {
+            item.host
+            for item in self.evidence
+            if item.rank is None and isinstance(item.observation, Absence) and item.observation.reason is not AbsenceReason.GONE
+        }
+        seen = {item.host for item in self.evidence if not isinstance(item.observation, Absence)}
+        return tuple(sorted(host for host in absent - seen if host is not None))
+
+    @cached_property
     def _hosts(self) -> dict[int, str]:
         """The first host that any evidence of a rank names."""
         return {item.rank: item.host for item in reversed(self.evidence) if item.rank is not None and item.host}
@@ -314,6 +336,10 @@ def _native_stack(seen: Observation) -> Stack | None:
 
 def _process_sample(seen: Observation) -> ProcessSample | None:
     return seen if isinstance(seen, ProcessSample) else None
+
+
+def _device(seen: Observation) -> DeviceSeen | None:
+    return seen if isinstance(seen, DeviceSeen) else None
 
 
 def _heartbeat(seen: Observation) -> Heartbeat | None:

@@ -8,6 +8,7 @@ from pardbg.watchdog.transport.answer import Answer
 from pardbg.watchdog.transport.assembling import Assembly
 from pardbg.watchdog.transport.channel import Channel
 from pardbg.watchdog.transport.lines import GREETING_ID, HEARD, PROTOCOL, Part, Stranger, decode_answer_line, encode_request
+from pardbg.watchdog.transport.patience import Patience
 from pardbg.watchdog.transport.peers import Peers
 from pardbg.watchdog.transport.printable import printable
 
@@ -24,10 +25,13 @@ class Asking:
         """
         asked = peers.nodes if nodes is None else nodes
         self.until_s = until_s
+        self._asked_s = time.monotonic()
         self._packed = packed
         self._nodes = nodes
         self._peers = peers
         self._waited_for = peers.worth_waiting_for(asked)
+        are_all_overdue = all(map(peers.is_overdue, self._waited_for))
+        self.patience = Patience(self._waited_for, self._asked_s, is_short=are_all_overdue)
         self._assembly = Assembly(request_id, asked)
         self.line()
 
@@ -37,9 +41,14 @@ class Asking:
         return self._assembly.open
 
     @property
-    def is_waited_for(self) -> bool:
-        """Whether a node is open that is worth waiting for."""
-        return bool(self._waited_for)
+    def lasts_s(self) -> float:
+        """How long it waits at most."""
+        return max(self.until_s - self._asked_s, 0.0)
+
+    @property
+    def waited_for(self) -> list[str]:
+        """Open nodes that are worth waiting for."""
+        return list(self._waited_for)
 
     def is_open(self, node: str) -> bool:
         """Whether a node has neither answered nor been given up."""
@@ -70,10 +79,10 @@ class Asking:
         elif isinstance(said, Stranger):
             yield from self.lose(said.node, AbsenceReason.UNSUPPORTED, _describe_version(said))
         elif said.id == GREETING_ID:
-            channel.greet(said.node)
+            self._note_sign(channel, said.node)
             channel.is_heard = channel.is_heard or said.detail == HEARD
         else:
-            channel.greet(said.node)
+            self._note_sign(channel, said.node)
             channel.is_heard = True
             yield from self._take(channel, line, said)
 
@@ -81,15 +90,21 @@ class Asking:
         """A node is gone for this request and all later ones."""
         if node in self._peers:
             self._peers.lose(node, reason, detail)
+            if node in self._waited_for:
+                self.patience.note_loss(time.monotonic())
             if self.is_open(node):
                 yield self._close(node, reason, detail)
 
     def give_up(self, node: str, reason: AbsenceReason, detail: str) -> Answer:
         """The time is over for a node; the next request does not wait for it."""
         if self._peers.is_overdue(node):
-            detail = f"as to an earlier request, so it was not waited for: {detail}"
+            detail = f"it had not answered an earlier request, so this one did not wait for it: {detail}"
         self._peers.set_overdue(node, is_overdue=True)
         return self._close(node, reason, detail)
+
+    def _note_sign(self, channel: Channel, node: str) -> None:
+        channel.greet(node)
+        self.patience.note_sign(node, time.monotonic())
 
     def _take(self, channel: Channel, line: bytes, part: Part) -> Iterator[Answer]:
         is_wanted = self.is_open(part.node) and part.id == self._assembly.request_id
@@ -103,6 +118,8 @@ class Asking:
             return
         for answer in self._assembly.take(part):
             self._waited_for.discard(answer.node)
+            started_s, up_s = max(self._asked_s, channel.started_s), max(self._asked_s, channel.greeted_s)
+            self.patience.note_answer(started_s, up_s, time.monotonic())
             if is_late:
                 self._peers.set_overdue(answer.node, is_overdue=True)
             yield answer

@@ -121,7 +121,8 @@ class Channel:
         self._useless_bytes += len(data)
         found = [printable(line) for line in (self._error_lines.feed(data) if data else self._error_lines.finish())]
         said = [line for line in found if line]
-        self._complaints.extend(said)
+        noise = self.launch.noise
+        self._complaints.extend(line for line in said if noise is None or not noise.search(line))
         return said if data or said else None
 
     def greet(self, node: str) -> None:

@@ -57,9 +57,11 @@ class Listener:
         request = decode_request(line)
         if isinstance(request, Stranger):
             self._refuse_version(request)
-        elif request is not None and request.id == GREETING_ID:
+        elif request is None or (request.nodes is not None and self._speaker.node not in request.nodes):
+            return
+        elif request.id == GREETING_ID:
             self._speaker.say_heard()
-        elif request is not None and (request.nodes is None or self._speaker.node in request.nodes):
+        else:
             self._accept(request)
 
     def _accept(self, request: Request) -> None:

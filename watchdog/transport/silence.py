@@ -5,16 +5,24 @@ from pardbg.watchdog.transport.channel import Channel
 from pardbg.watchdog.transport.way import Way
 
 
-def describe_silence(way: Way, channel: Channel | None, node: str, parts: str) -> tuple[AbsenceReason, str]:
-    """Why a node has not answered in time. ``channel`` is None if its process was never started."""
+def describe_silence(way: Way, channel: Channel | None, node: str, parts: str, lasting: str) -> tuple[AbsenceReason, str]:
+    """Why a node has not answered in time.
+
+    Args:
+        way: which leads to it.
+        channel: None if its process was never started.
+        node: its name.
+        parts: how much of its answer has come, in words.
+        lasting: for how long it was waited for, in words.
+    """
     if channel is None:
         return AbsenceReason.TIMED_OUT, f"not reached: {way.most_starting} others at a time were being connected to"
     output = channel.describe_output()
     if node in channel.greeted:
-        return AbsenceReason.TIMED_OUT, _join("it came up, and did not answer in time", parts, output)
+        return AbsenceReason.TIMED_OUT, _join(f"it came up, and gave no answer {lasting}", parts, output)
     if meaning := way.explain(channel.complaints):
         return meaning
-    return AbsenceReason.TIMED_OUT, _join(f"no word from it through {way.name}", parts, output)
+    return AbsenceReason.TIMED_OUT, _join(f"no word from it through {way.name} {lasting}", parts, output)
 
 
 def describe_end(way: Way, channel: Channel, node: str, exit_code: int | None, parts: str) -> tuple[AbsenceReason, str]:

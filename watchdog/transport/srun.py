@@ -6,7 +6,8 @@ Only the owner of a job may start a step in it: for others ``program`` begins wi
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from pardbg.watchdog.errors import InputError
 from pardbg.watchdog.model.names import AbsenceReason
@@ -31,6 +32,7 @@ _OPTIONS = (
 _KEPT = frozenset({"SLURM_CONF", "SLURM_CLUSTERS"})
 _NODE = re.compile(r"[\w.-]+")
 _JOB = re.compile(r"\d+([_+.]\w+)*")
+_NOISE = re.compile(r"^srun: cluster configuration lacks support for cpu binding")
 _LOST = (
     re.compile(r"error: (?P<nodes>[\w.,\[\]-]+): tasks? [\d,\[\]-]+: (?P<why>\S.*)"),
     re.compile(r"error: Node failure on (?P<nodes>[\w.,\[\]-]+)"),
@@ -89,9 +91,24 @@ def through_srun(
 
     def launch(some: tuple[str, ...]) -> Launch:
         where = (f"--jobid={job}", f"--nodes={len(some)}", f"--ntasks={len(some)}", f"--nodelist={','.join(some)}")
-        return Launch(nodes=some, command=(*program, *where, *_OPTIONS, *words), environment=kept)
+        return Launch(nodes=some, command=(*program, *where, *_OPTIONS, *words), environment=kept, noise=_NOISE)
 
     return Way(name="srun", launches=(launch(chosen),), signs=_SIGNS, regroup=launch, hear_loss=hear_loss)
+
+
+def join_sruns(ways: Sequence[Way]) -> Way:
+    """Several sruns as one way: each component of a het job needs its own, or only one of them gets the input."""
+    first = ways[0]
+    own = {node: way for way in ways for node in way.nodes}
+
+    def regroup(some: tuple[str, ...]) -> Launch:
+        """Those of one launch are of one component."""
+        remake = own[some[0]].regroup
+        if remake is None:
+            raise ValueError("no way of srun's")
+        return remake(some)
+
+    return replace(first, launches=tuple(launch for way in ways for launch in way.launches), regroup=regroup)
 
 
 def hear_loss(line: str) -> Loss | None:

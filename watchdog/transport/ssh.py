@@ -5,7 +5,7 @@ connection is used, none is left behind. A host that stops answering is noticed 
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pardbg.watchdog.errors import InputError
 from pardbg.watchdog.model.names import AbsenceReason
@@ -37,6 +37,7 @@ _OPTIONS = {
     "LogLevel": "INFO",  # below it ssh does not say that a host has stopped answering
 }
 _HOST = re.compile(r"[\w.%~+\[\]:@-]+")
+_NOISE = re.compile(r"^Warning: Permanently added ")
 _SIGNS = (
     Sign(
         words=re.compile(r"Host key verification failed|REMOTE HOST IDENTIFICATION HAS CHANGED"),
@@ -59,11 +60,14 @@ _SIGNS = (
 )
 
 
-def through_ssh(hosts: Iterable[str], command: tuple[str, ...] | None = None, options: tuple[str, ...] = ()) -> Way:
-    """One ssh client a host. Hosts are as ssh takes them (``user@`` included); their name is what they are called in answers.
+def through_ssh(
+    hosts: Iterable[str] | Mapping[str, str], command: tuple[str, ...] | None = None, options: tuple[str, ...] = ()
+) -> Way:
+    """One ssh client a host.
 
     Args:
-        hosts: those named twice are asked once.
+        hosts: their names, which is what they are called in answers; those named twice are asked once. With what ssh is given
+            for each where that is not its name: ``user@host``.
         command: what starts `pardbg collect` there.
         options: more words for ssh, e.g. ``("-F", "config")``; they win.
 
@@ -71,12 +75,15 @@ def through_ssh(hosts: Iterable[str], command: tuple[str, ...] | None = None, op
         InputError: for a host that ssh could take for something else.
     """
     words = command or collect_command()
-    launches = tuple(Launch(nodes=(host,), command=_client(host, words, options)) for host in dict.fromkeys(hosts))
+    targets = hosts if isinstance(hosts, Mapping) else {host: host for host in hosts}
+    launches = tuple(
+        Launch(nodes=(host,), command=_client(host, targets[host], words, options), noise=_NOISE) for host in targets
+    )
     return Way(name="ssh", launches=launches, most_starting=MOST_STARTING, signs=_SIGNS)
 
 
-def _client(host: str, words: tuple[str, ...], options: tuple[str, ...]) -> tuple[str, ...]:
-    if host.startswith("-") or not _HOST.fullmatch(host):
-        raise InputError(f"{host!r} is no host that ssh can be given", remedy="name hosts as in `ssh HOST`")
+def _client(host: str, target: str, words: tuple[str, ...], options: tuple[str, ...]) -> tuple[str, ...]:
+    if host.startswith("-") or target.startswith("-") or not _HOST.fullmatch(target):
+        raise InputError(f"{target!r} is no host that ssh can be given", remedy="name hosts as in `ssh HOST`")
     settings = [word for name, value in _OPTIONS.items() for word in ("-o", f"{name}={value}")]
-    return ("ssh", *options, *settings, "--", host, quote_for_any_shell(["exec", *words, "--node", host]))
+    return ("ssh", *options, *settings, "--", target, quote_for_any_shell(["exec", *words, "--node", host]))

@@ -4,7 +4,6 @@ Cost: one process and three descriptors a launch. The process's soft limit of de
 """
 
 import contextlib
-import resource
 import selectors
 import subprocess
 import time
@@ -13,6 +12,7 @@ from dataclasses import dataclass, field
 
 from pardbg.watchdog.model.names import AbsenceReason
 from pardbg.watchdog.transport.channel import Channel
+from pardbg.watchdog.transport.descriptors import allow_descriptors
 from pardbg.watchdog.transport.ending import end_all
 from pardbg.watchdog.transport.way import Launch, Loss, Way
 
@@ -22,7 +22,6 @@ STARTING_S = 5.0
 _LINGER_S = 0.5  # between the end of the output and the end of the process
 _RIPE_S = 0.3  # between the report of a loss, and the last lines of and about the node, which come another way
 _ROUND_S = 0.05
-_SPARE_DESCRIPTORS = 128
 
 
 @dataclass
@@ -48,7 +47,7 @@ class Switchboard:
         self._refused: list[tuple[Launch, AbsenceReason, str]] = []
         self._losses: deque[tuple[float, Channel, Loss]] = deque()
         self.channel_of: dict[str, Channel] = {}
-        _allow_descriptors(3 * len(way.launches))
+        allow_descriptors(3 * len(way.launches))
 
     def start_some(self) -> list[Channel]:
         """Starts processes as long as fewer than ``most_starting`` are starting."""
@@ -169,11 +168,3 @@ class Switchboard:
 def _has_left(channel: Channel, since_s: float) -> bool:
     """Whether a process whose output has ended has ended itself, or lingers (an ssh that keeps its connection for others)."""
     return channel.process.poll() is not None or time.monotonic() > since_s + _LINGER_S
-
-
-def _allow_descriptors(count: int) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = count + _SPARE_DESCRIPTORS
-    if soft != resource.RLIM_INFINITY and soft < needed:
-        allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))

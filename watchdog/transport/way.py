@@ -10,11 +10,17 @@ from pardbg.watchdog.transport.printable import printable
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """One process to start here; the `collect` of ``nodes`` speak through it. ``environment`` is None for our own."""
+    """One process to start here; the `collect` of ``nodes`` speak through it.
+
+    Attributes:
+        environment: None for our own.
+        noise: lines on its standard error that mean nothing, and are not told.
+    """
 
     nodes: tuple[str, ...]
     command: tuple[str, ...]
     environment: dict[str, str] | None = field(default=None, repr=False)
+    noise: re.Pattern[str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

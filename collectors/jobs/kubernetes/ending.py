@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from pardbg.collectors.jobs.kubernetes.fate import BY_KUBERNETES, Fate, PodFate
 from pardbg.collectors.jobs.kubernetes.job import KubernetesJob
-from pardbg.collectors.jobs.slurm.node_names import fold_nodes
 from pardbg.watchdog.model.base import Noun
+from pardbg.watchdog.model.host_names import fold_hosts
 from pardbg.watchdog.model.names import Cause
 
 _MOST_NAMED = 8
@@ -100,7 +100,7 @@ def _name(alike: Sequence[PodFate], job: KubernetesJob) -> str:
     names = [fate.pod.name for fate in alike]
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     verb = "was" if len(names) == 1 else "were"
-    listed = fold_nodes(names) if len(names) <= _MOST_NAMED else ", ".join(names[:_MOST_NAMED])
+    listed = fold_hosts(names) if len(names) <= _MOST_NAMED else ", ".join(names[:_MOST_NAMED])
     return f"{'pod' if len(names) == 1 else 'pods'} {listed}{more} of Kubernetes job {job.spelled} {verb}"
 
 

@@ -34,7 +34,7 @@ def build_job(found: Findings, query: SlurmQuery) -> SlurmJob:
     lists = [() if record.state is SlurmState.PENDING else expand_nodes(record.node_list) for record in found.records]
     whole = _each_once(name for names in lists for name in names)
     steps = tuple(map(_build_step, found.steps))
-    nodes = next((step.nodes for step in steps if step.step == query.step), whole)
+    nodes = _each_once(name for step in steps if step.step == query.step for name in step.nodes) or whole
     down = [node.name for node in found.nodes if node.is_down]
     silent = {node.name for node in found.nodes if not node.is_responding}.difference(down)
     lost = _lost(found.records, steps, whole, down)
@@ -68,7 +68,7 @@ def build_job(found: Findings, query: SlurmQuery) -> SlurmJob:
         cancelled_by=first.cancelled_by,
         restarts=first.restarts,
         previous_run=found.previous_run,
-        log_path=first.log_path,
+        log_path="" if first.het_offset else first.log_path,  # all components write into their leader's
         told_by=found.told_by,
         unknowns=found.unknowns,
     )

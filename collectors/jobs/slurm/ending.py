@@ -3,9 +3,9 @@
 from enum import Enum
 
 from pardbg.collectors.jobs.slurm.job import SlurmJob
-from pardbg.collectors.jobs.slurm.node_names import fold_nodes
 from pardbg.collectors.parsing.slurm_record import SlurmState
 from pardbg.watchdog.model.base import Noun
+from pardbg.watchdog.model.host_names import fold_hosts
 from pardbg.watchdog.model.names import Cause
 
 
@@ -90,7 +90,7 @@ def _requeued(job: SlurmJob, restarts: int) -> SlurmEnding:
     known = _WORDS.get(run.state) if run is not None else None
     kind, cause, words = known or (EndKind.REQUEUED, None, "was ended by Slurm or a person")
     unsaid = "" if known else "; a failed node, preemption or scontrol requeue: the end of the job's output says which"
-    lost = f" ({fold_nodes(job.lost_nodes)})" if job.lost_nodes else ""
+    lost = f" ({fold_hosts(job.lost_nodes)})" if job.lost_nodes else ""
     return SlurmEnding(
         kind=kind,
         cause=cause,
@@ -116,9 +116,9 @@ def _detail(job: SlurmJob) -> str:
 
 def _failed_nodes(job: SlurmJob) -> str:
     if not job.lost_nodes:
-        return f"it does not say which of {fold_nodes(job.nodes) or 'its nodes'}"
+        return f"it does not say which of {fold_hosts(job.nodes) or 'its nodes'}"
     reasons = {node.reason for node in job.ill_nodes if node.name in job.lost_nodes and node.reason}
-    return fold_nodes(job.lost_nodes) + (f" ({', '.join(sorted(reasons))})" if reasons else "")
+    return fold_hosts(job.lost_nodes) + (f" ({', '.join(sorted(reasons))})" if reasons else "")
 
 
 def _canceller(job: SlurmJob) -> str:

@@ -22,7 +22,7 @@ from pardbg.collectors.jobs.slurm.job import SlurmJob
 from pardbg.collectors.jobs.slurm.listing import list_records
 from pardbg.collectors.jobs.slurm.query import SlurmQuery, read_query
 from pardbg.collectors.parsing.slurm_nodes import parse_nodes
-from pardbg.collectors.parsing.slurm_record import SlurmNode, SlurmRecord, SlurmState
+from pardbg.collectors.parsing.slurm_record import SlurmNode, SlurmRecord, SlurmState, SlurmStep
 from pardbg.collectors.parsing.slurm_sacct import parse_sacct
 from pardbg.collectors.parsing.slurm_steps import parse_steps
 from pardbg.watchdog.errors import ParseError
@@ -68,8 +68,7 @@ def _ask_of_known(interview: Interview, chosen: tuple[SlurmRecord, ...], query: 
     first = chosen[0]
     if first.state.holds_nodes:
         nodes = _ask_nodes(interview, chosen)
-        steps = interview.ask(show_steps(first.job_id), lambda answer: parse_steps(answer.text))
-        return _gather(interview, chosen, Findings(records=chosen, nodes=nodes, steps=steps or ()))
+        return _gather(interview, chosen, Findings(records=chosen, nodes=nodes, steps=_ask_steps(interview, chosen, query)))
     if first.state is SlurmState.NODE_FAIL:
         return _gather(interview, chosen, Findings(records=chosen, nodes=_ask_nodes(interview, chosen)))
     if first.state is SlurmState.CANCELLED or (first.state is SlurmState.PENDING and first.restarts):
@@ -100,6 +99,14 @@ def _ask_nodes(interview: Interview, records: tuple[SlurmRecord, ...]) -> tuple[
     if not 0 < len(folded) < _LONGEST_LIST:
         return ()
     return interview.ask(show_nodes(folded), lambda answer: parse_nodes(answer.text)) or ()
+
+
+def _ask_steps(interview: Interview, records: tuple[SlurmRecord, ...], query: SlurmQuery) -> tuple[SlurmStep, ...]:
+    """Of a het job each component has its part of a step, which matters only where a step is meant."""
+    found: list[SlurmStep] = []
+    for record in records if query.step is not None else records[:1]:
+        found += interview.ask(show_steps(record.job_id), lambda answer: parse_steps(answer.text)) or ()
+    return tuple(found)
 
 
 def _gather(interview: Interview, records: tuple[SlurmRecord, ...], found: Findings) -> Findings:

@@ -1,7 +1,7 @@
 """The first divergence: what each side issued where all should have issued the same."""
 
 from pardbg.watchdog.model.names import Mismatch
-from pardbg.watchdog.model.ranks import fold_ranks
+from pardbg.watchdog.model.ranks import fold_briefly
 from pardbg.watchdog.model.report import Finding, Report, Side
 from pardbg.watchdog.outputs.blocks import Block, Depth, Paragraph, Section, Table, Text, Verbatim
 from pardbg.watchdog.outputs.meanings import EDIT_MEANING
@@ -42,4 +42,4 @@ def divergence_blocks(finding: Finding) -> tuple[Block, ...]:
 
 def _row(side: Side) -> tuple[Text, ...]:
     where = Verbatim(text=side.where) if side.where else "not recorded"
-    return fold_ranks(side.ranks), str(len(side.ranks)), side.op, spell_sizes(side.sizes), where
+    return fold_briefly(side.ranks), str(len(side.ranks)), side.op, spell_sizes(side.sizes), where

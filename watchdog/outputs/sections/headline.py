@@ -38,7 +38,8 @@ def facts(report: Report) -> Facts:
     shown = [Fact(label="job", value=name_job(report.job))]
     if report.verdict is not None:
         shown += _verdict_facts(report.verdict)
-    shown += [Fact(label="note", value=note) for note in report.notes]
+    said = claim(report)
+    shown += [Fact(label="note", value=note) for note in report.notes if f"{note}." != said]
     return Facts(facts=tuple(shown))
 
 

@@ -1,21 +1,30 @@
 """How much of the job was seen, and what was not, by reason."""
 
-from pardbg.watchdog.model.report import Coverage, Report, Unknown
-from pardbg.watchdog.outputs.blocks import Block, Depth, Item, Items, Paragraph, Section
-from pardbg.watchdog.outputs.phrases import count_of, list_names, name_ranks
+import re
 
-_HOSTS_SHOWN = 4
+from pardbg.watchdog.model.host_names import fold_hosts, fold_hosts_briefly
+from pardbg.watchdog.model.ranks import fold_ranks
+from pardbg.watchdog.model.report import Coverage, Report, Unknown
+from pardbg.watchdog.outputs.blocks import Block, Depth, Item, Items, Paragraph, Section, what_is_left
+from pardbg.watchdog.outputs.phrases import count_of, name_ranks
+
+_MORE = "; --json has all"
+_NUMBER = re.compile(r"\d+")
 
 
 def unseen(report: Report, depth: Depth) -> Section:
-    """Show the coverage and the unknowns: the same source for the same reason is one line, whatever the number of ranks."""
-    alike: dict[tuple[object, object], list[Unknown]] = {}
+    """Show the coverage and the unknowns: the same source for the same reason is one line, whatever the number of ranks.
+
+    Reasons in words count as the same if they differ in numbers and names of hosts only.
+    """
+    alike: dict[tuple[object, object, str], list[Unknown]] = {}
     for unknown in report.unknowns:
-        alike.setdefault((unknown.collector, unknown.reason), []).append(unknown)
+        alike.setdefault((unknown.collector, unknown.reason, _likeness(unknown)), []).append(unknown)
     groups = sorted(alike.values(), key=lambda group: -len(group))
     blocks: list[Block] = [Paragraph(text=_coverage(report.coverage))]
     if groups:
-        blocks.append(Items(items=tuple(_item(group, depth) for group in groups)))
+        blocks.append(Items(items=tuple(_item(group, depth) for group in groups[: depth.item_limit])))
+        blocks.extend(what_is_left(len(groups), depth))
     else:
         blocks.append(Paragraph(text="Nothing that was asked for is missing."))
     return Section(title="What was not seen" if groups else "What was seen", blocks=tuple(blocks))
@@ -37,11 +46,24 @@ def _item(group: list[Unknown], depth: Depth) -> Item:
     return Item(text=text, source=f"{'; '.join(shown)}{more}")
 
 
+def _likeness(unknown: Unknown) -> str:
+    detail = unknown.detail.replace(unknown.host, "") if unknown.host else unknown.detail
+    return _NUMBER.sub("", detail)
+
+
 def _of_whom(group: list[Unknown]) -> str:
-    ranks = sorted({unknown.rank for unknown in group if unknown.rank is not None})
+    """Name ranks, and the hosts only where each of them has one: a host that is known of some is not that of all."""
+    placed = [(unknown.rank, unknown.host) for unknown in group if unknown.rank is not None]
+    ranks = sorted({rank for rank, _ in placed})
     hosts = list(dict.fromkeys(unknown.host for unknown in group if unknown.host is not None))
     if not ranks:
-        return f"on {list_names(hosts, _HOSTS_SHOWN)}" if hosts else "for the whole job"
-    count = f" ({count_of(len(ranks), 'rank')})" if len(ranks) > 1 else ""
-    place = f" on {hosts[0]}" if len(hosts) == 1 else ""
+        return f"on {_name_hosts(hosts)}" if hosts else "for the whole job"
+    is_cut = name_ranks(ranks) != f"ranks {fold_ranks(ranks)}"
+    count = f" ({count_of(len(ranks), 'rank')}{_MORE if is_cut else ''})" if len(ranks) > 1 else ""
+    place = f" on {_name_hosts(hosts)}" if all(host is not None for _, host in placed) else ""
     return f"{name_ranks(ranks)}{count}{place}"
+
+
+def _name_hosts(hosts: list[str]) -> str:
+    brief = fold_hosts_briefly(hosts)
+    return brief if brief == fold_hosts(hosts) else f"{brief} ({count_of(len(hosts), 'host')}{_MORE})"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from pardbg.watchdog.model.ranks import fold_ranks
+from pardbg.watchdog.model.ranks import fold_briefly
 from pardbg.watchdog.model.report import Finding, Report
 from pardbg.watchdog.outputs.blocks import Depth, Paragraph, Section, Table, Text, what_is_left
 from pardbg.watchdog.outputs.phrases import count_of, explain_stride, name_collective, name_group, name_ranks
@@ -58,5 +58,5 @@ def _is_everyone_else(verdict: Finding, report: Report) -> bool:
 
 
 def _write(ranks: set[int], *, is_rest: bool) -> str:
-    folded = fold_ranks(ranks)
+    folded = fold_briefly(ranks)
     return "all others" if is_rest and len(folded) > _LONGEST_RANKS else folded

@@ -1,63 +1,67 @@
 """All nodes of a job, behind one conversation. Each is asked for its part; a node that does not answer is an unknown.
 
-Cost and deadlines on a node: those of `local_site.py`. Deadline here: that of each request; a node that is late for one is
-asked again for the next. Nothing stays on the nodes.
+Cost and deadlines on a node: those of `local_site.py`. Deadline here: that of each request; a node that has missed one is
+asked the next, too, and counts again as soon as it answers. Nothing stays on the nodes.
 """
 
+import math
 import time
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
 from pardbg.collectors.jobs.query import ChosenJob, JobQuery
-from pardbg.collectors.jobs.slurm.node_names import fold_nodes
 from pardbg.collectors.live.moment import now_rfc3339
-from pardbg.watchdog.errors import InputError, ParseError
-from pardbg.watchdog.model.evidence import Absence, Evidence
+from pardbg.watchdog.errors import AmbiguousJobError, InputError
+from pardbg.watchdog.model.evidence import Absence, Evidence, FlightRecording
 from pardbg.watchdog.model.garbage import without_garbage_collection
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName
+from pardbg.watchdog.model.reach import NO_WAY, Reach
 from pardbg.watchdog.model.wanted import Cut, Wanted
-from pardbg.watchdog.scan.nodes.checking import check_reply
 from pardbg.watchdog.scan.nodes.merging import merge
 from pardbg.watchdog.scan.nodes.messages import (
     AttachTo,
     Entries,
-    Failed,
     Find,
     Found,
     ReadEntries,
     ReadFaultStacks,
     ReadLogs,
     ReadSoftware,
-    Reply,
     Request,
     Seen,
     TakeNativeStacks,
     TakeSample,
-    decode_reply,
-    encode,
 )
-from pardbg.watchdog.scan.sample import Sample
+from pardbg.watchdog.scan.nodes.rounds import Rounds, Talk
+from pardbg.watchdog.scan.sample import InterruptedSampleError, Sample
 from pardbg.watchdog.scan.site import Attachment
 from pardbg.watchdog.store.sharing import Sharing
-from pardbg.watchdog.transport.answer import Answer
 
-_FIND_S = 20.0
-_LOOK_S = 15.0
-_MOST_REASONS = 3
-_ON_THE_WAY_S = 1.0
-"""What an answer may take beyond the time that its node was given."""
+_LEAST_S = 0.5
 
 
-class Talk(Protocol):
-    """What is needed of a `Conversation`."""
+@dataclass(frozen=True, kw_only=True)
+class Times:
+    """How long a node may take to find the job, and for each other request; when finding it must be over (monotonic clock)."""
 
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        """All nodes."""
+    find_s: float = 20.0
+    look_s: float = 15.0
+    until_s: float = math.inf
 
-    def ask(self, data: bytes, until_s: float, nodes: Collection[str] | None = None) -> Iterable[Answer]:
-        """One answer of each node that is asked (None: all), or why there is none, by a moment on the monotonic clock."""
+
+class NobodyAnsweredError(InputError):
+    """No node has answered that may have a rank of the job. ``absences``: why, by node; ``is_interrupted``: by Ctrl-C."""
+
+    remedy = "see that `pardbg collect` can be run on the nodes"
+
+    def __init__(self, rounds: Rounds, more: str = "") -> None:
+        super().__init__(f"{rounds.remarks[0]}{more}")
+        self.absences = dict(rounds.absent)
+        self.is_interrupted = rounds.is_interrupted
+
+
+class NoRankError(InputError):
+    """All nodes have answered, and none has a rank of the job."""
 
 
 class NodesSite:
@@ -68,9 +72,8 @@ class NodesSite:
         conversation: Talk,
         query: JobQuery,
         unreached: Mapping[str, Absence] | None = None,
-        *,
-        find_s: float = _FIND_S,
-        look_s: float = _LOOK_S,
+        times: Times | None = None,
+        reach: Reach = NO_WAY,
     ) -> None:
         """Asks nothing yet.
 
@@ -78,131 +81,153 @@ class NodesSite:
             conversation: with the nodes.
             query: which job.
             unreached: nodes of the job that the conversation leaves out, and why.
-            find_s: how long a node may take to find the job.
-            look_s: how long it may take for each other request.
+            times: None for the usual ones.
+            reach: what leads a person to the nodes.
         """
-        self._conversation = conversation
-        self._find_s, self._look_s = find_s, look_s
+        self.reach = reach
+        self.silent: dict[str, Absence] = {}  # when the job was looked for
+        self._rounds = Rounds(conversation, unreached or {})
+        self._times = times or Times()
         self._query = query
-        self._unreached = dict(unreached or {})
-        self._absent: dict[str, Absence] = {}
-        self._involved: frozenset[str] = frozenset()
+        self._involved: list[str] = []
         self._node_of: dict[int, str] = {}
-        self._late: list[str] = []
+        self._recorded: set[int | None] = set()
         self._sharing = Sharing()
 
     def find(self) -> ChosenJob:
-        """See `Site`."""
-        self._absent = dict(self._unreached)
-        query = self._query
-        request = Find(within_s=self._find_s, job=query.job, pids=query.pids, world_size=query.world_size)
-        replies = self._ask(request, time.monotonic() + self._find_s)
+        """See `Site`. After Ctrl-C: what the nodes that had answered have of the job.
+
+        Raises:
+            NobodyAnsweredError: if no node has answered that may have a rank of it.
+            NoRankError: if there is none.
+            InputError: if they have several worlds.
+        """
+        rounds, query = self._rounds, self._query
+        rounds.start_over()
+        until_s = max(self._times.until_s, time.monotonic() + _LEAST_S)
+        within_s = min(self._times.find_s, until_s - time.monotonic())
+        request = Find(within_s=within_s, job=query.job, pids=query.pids, world_size=query.world_size)
+        replies = rounds.ask(request, until_s, rounds.nodes)
         found = {node: reply for node, reply in replies.items() if isinstance(reply, Found)}
-        chosen = merge(found, is_whole=not self._absent) if found else None
-        self._involved = frozenset(node for node, reply in found.items() if reply.chosen is not None)
-        self._node_of = {
-            rank.rank: node for node, reply in found.items() if reply.chosen is not None for rank in reply.chosen.world.ranks
-        }
-        if chosen is None:
-            raise InputError(self.remarks[0], remedy="see that `pardbg collect` can be run on the nodes")
+        if not found:
+            raise NobodyAnsweredError(rounds)
+        parts = {node: reply.chosen.world for node, reply in found.items() if reply.chosen is not None}
+        if not parts and rounds.absent and not any(reply.choices for reply in found.values()):
+            raise NobodyAnsweredError(rounds, "; the others have no rank of the job")
+        try:
+            chosen = merge(found, is_whole=not rounds.absent)
+        except AmbiguousJobError:
+            raise
+        except InputError as error:
+            raise error if parts else NoRankError(str(error), remedy=error.remedy) from error
+        self.silent = dict(rounds.absent)
+        self._recorded = set()
+        self._involved = list(parts)
+        self._node_of = {rank.rank: node for node, world in parts.items() for rank in world.ranks}
         return chosen
 
     @without_garbage_collection()
     def sample(self, number: int, until_s: float) -> Sample:
         """See `Site`."""
         began_at_s, taken_at = time.monotonic(), now_rfc3339()
-        seen = self._look(TakeSample(within_s=self._look_s, number=number), until_s)
-        refused = frozenset(rank for part in seen for rank in part.refused_ranks)
-        return Sample((*self._evidence(seen), *self.absences()), taken_at, began_at_s, refused)
+        try:
+            seen = self._look(TakeSample(within_s=self._within(until_s), number=number), until_s)
+        except KeyboardInterrupt:
+            raise InterruptedSampleError(Sample(tuple(self._unlooked()), taken_at, began_at_s)) from None
+        refused = frozenset(rank for part in seen.values() for rank in part.refused_ranks)
+        found = self._evidence(seen)
+        self._recorded |= {item.rank for item in found if isinstance(item.observation, FlightRecording)}
+        evidence = (*found, *self.absences(), *self._unrecorded(seen, self._node_of.keys() - self._recorded))
+        sample = Sample(evidence, taken_at, began_at_s, refused)
+        if self._rounds.is_interrupted:
+            raise InterruptedSampleError(sample)
+        return sample
 
     def attach(self, ranks: Sequence[int], sample: int, until_s: float, *, is_kept: bool) -> Attachment:
         """See `Site`."""
-        seen = self._look(AttachTo(within_s=self._look_s, ranks=tuple(ranks), sample=sample, is_kept=is_kept), until_s)
-        return Attachment(self._evidence(seen), sum(part.kept_count for part in seen))
+        request = AttachTo(within_s=self._within(until_s), ranks=tuple(ranks), sample=sample, is_kept=is_kept)
+        seen = self._look(request, until_s)
+        evidence = (*self._evidence(seen), *self._unrecorded(seen, ranks))
+        return Attachment(evidence, sum(part.kept_count for part in seen.values()))
 
     def software(self, until_s: float) -> tuple[Evidence, ...]:
         """See `Site`."""
-        return self._evidence(self._look(ReadSoftware(within_s=self._look_s), until_s))
+        return self._read(CollectorName.HOST, ReadSoftware(within_s=self._within(until_s)), until_s)
 
     def entries(self, wanted: Sequence[Wanted], until_s: float) -> tuple[Cut, ...]:
         """See `Site`: the nodes send digests of their rings, and keep the rings."""
-        request = ReadEntries(within_s=self._look_s, wanted=tuple(wanted))
+        request = ReadEntries(within_s=self._within(until_s), wanted=tuple(wanted))
         nodes = {self._node_of[one.rank] for one in wanted if one.rank in self._node_of}
-        replies = self._ask(request, until_s, sorted(nodes)).values() if nodes else ()
+        replies = self._rounds.ask(request, until_s, sorted(nodes)).values() if nodes else ()
         return tuple(cut for reply in replies if isinstance(reply, Entries) for cut in reply.cuts)
 
     def logs(self, until_s: float) -> tuple[Evidence, ...]:
         """See `Site`."""
-        return self._evidence(self._look(ReadLogs(within_s=self._look_s), until_s))
+        return self._read(CollectorName.RANK_LOG, ReadLogs(within_s=self._within(until_s)), until_s)
 
     def fault_stacks(self, ranks: Collection[int], until_s: float) -> tuple[Evidence, ...]:
         """See `Site`."""
-        return self._evidence(self._look(ReadFaultStacks(within_s=self._look_s, ranks=tuple(sorted(ranks))), until_s))
+        request = ReadFaultStacks(within_s=self._within(until_s), ranks=tuple(sorted(ranks)))
+        return self._read(CollectorName.STACKS, request, until_s)
 
     def native_stacks(self, ranks: Collection[int], sample: int, until_s: float) -> tuple[Evidence, ...]:
         """See `Site`."""
-        request = TakeNativeStacks(within_s=self._look_s, ranks=tuple(sorted(ranks)), sample=sample)
-        return self._evidence(self._look(request, until_s))
+        request = TakeNativeStacks(within_s=self._within(until_s), ranks=tuple(sorted(ranks)), sample=sample)
+        return self._read(CollectorName.STACKS, request, until_s)
 
     def absences(self) -> Iterator[Evidence]:
         """One for each node that has not answered all it was asked, and why."""
-        for node, absence in self._absent.items():
+        for node, absence in self._rounds.absent.items():
             yield Evidence(source=CollectorName.HOST, rank=None, host=node, observation=absence, origin=node)
+
+    def _unlooked(self) -> Iterator[Evidence]:
+        """Of an interrupted scan: the ranks that were found, and not looked at."""
+        why = Absence(reason=AbsenceReason.SKIPPED, detail="interrupted before it was looked at")
+        for rank, node in sorted(self._node_of.items()):
+            yield Evidence(source=CollectorName.FLIGHT_RECORDER, rank=rank, host=node, observation=why, origin=node)
+        yield from self.absences()
 
     @property
     def where(self) -> str:
         """See `Site`."""
-        return f"the {self._count_answering()} of {self._count()} nodes that answered"
+        return self._rounds.describe()
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """See `Site`: how many nodes have answered, and which have not."""
-        if not self._absent:
-            return ()
-        told = f"{self._count_answering()} of {self._count()} nodes answered, missing {fold_nodes(self._absent)}"
-        reasons = Counter(absence.detail for absence in self._absent.values())
-        return (f"{told}: {'; '.join(f'{detail} ({count})' for detail, count in reasons.most_common(_MOST_REASONS))}",)
+        return self._rounds.remarks
 
-    def _count(self) -> int:
-        return len(self._conversation.nodes) + len(self._unreached)
+    def _within(self, until_s: float) -> float:
+        """How long a node may take for what is worth nothing after ``until_s``."""
+        return max(min(self._times.look_s, until_s - time.monotonic()), _LEAST_S)
 
-    def _count_answering(self) -> int:
-        return self._count() - len(self._absent)
+    def _evidence(self, seen: Mapping[str, Seen]) -> tuple[Evidence, ...]:
+        return tuple(self._sharing.of(item) for part in seen.values() for item in part.evidence)
 
-    def _evidence(self, seen: Iterable[Seen]) -> tuple[Evidence, ...]:
-        return tuple(self._sharing.of(item) for part in seen for item in part.evidence)
+    def _look(self, request: Request, until_s: float) -> dict[str, Seen]:
+        """Asks the nodes that have a part of the job."""
+        replies = self._rounds.ask(request, until_s, self._involved)
+        return {node: reply for node, reply in replies.items() if isinstance(reply, Seen)}
 
-    def _look(self, request: Request, until_s: float) -> list[Seen]:
-        return [reply for reply in self._ask(request, until_s).values() if isinstance(reply, Seen)]
+    def _read(self, source: CollectorName, request: Request, until_s: float) -> tuple[Evidence, ...]:
+        """What a look gave, and which nodes that have answered before did not answer now."""
+        known = self._rounds.absent.copy()
+        seen = self._look(request, until_s)
+        missed = (node for node in self._involved if node not in seen and node not in known)
+        absences = (
+            Evidence(source=source, rank=None, host=node, observation=self._why_silent(node), origin=node) for node in missed
+        )
+        return (*self._evidence(seen), *absences)
 
-    def _ask(self, request: Request, until_s: float, nodes: Collection[str] | None = None) -> dict[str, Reply]:
-        """By node, all of them if none are named; a node without an answer is remembered."""
-        until_s = min(until_s, time.monotonic() + request.within_s + _ON_THE_WAY_S)
-        asked = self._waited_for(request, self._conversation.nodes if nodes is None else nodes)
-        replies: dict[str, Reply] = {}
-        for answer in self._conversation.ask(encode(request), until_s, asked):
-            reply = answer.absence or _read(answer.data or b"")
-            if isinstance(reply, Absence):
-                self._absent[answer.node] = reply
-                self._late += [answer.node] if reply.reason is AbsenceReason.TIMED_OUT else []
-            else:
-                replies[answer.node] = reply
-        return dict(sorted(replies.items()))
+    def _unrecorded(self, seen: Mapping[str, Seen], ranks: Iterable[int]) -> Iterator[Evidence]:
+        """Why nothing is known of the recorders of those ranks that live on nodes which did not answer."""
+        for rank in sorted(ranks):
+            node = self._node_of.get(rank)
+            if node is not None and node not in seen:
+                absence, source = self._why_silent(node), CollectorName.FLIGHT_RECORDER
+                yield Evidence(source=source, rank=rank, host=node, observation=absence, origin=node)
 
-    def _waited_for(self, request: Request, nodes: Collection[str]) -> list[str]:
-        """Those that have a part of the job and are worth waiting for: who is late twice would be late each time."""
-        if isinstance(request, Find):
-            self._late = []
-            return list(nodes)
-        counts = Counter(self._late)
-        most = 1 if isinstance(request, TakeSample) else 0
-        return [node for node in nodes if node in self._involved and counts[node] <= most]
-
-
-def _read(data: bytes) -> Reply | Absence:
-    try:
-        reply = decode_reply(data)
-        check_reply(reply)
-    except ParseError as error:
-        return Absence(reason=AbsenceReason.UNREADABLE, detail=str(error))
-    return Absence(reason=AbsenceReason.UNSUPPORTED, detail=reply.problem) if isinstance(reply, Failed) else reply
+    def _why_silent(self, node: str) -> Absence:
+        known = self._rounds.absent.get(node)
+        detail = f"{node} did not answer: {known.detail}" if known else f"{node} was not asked: the time was up (--timeout)"
+        return Absence(reason=known.reason if known else AbsenceReason.TIMED_OUT, detail=detail)

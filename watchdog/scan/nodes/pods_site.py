@@ -7,15 +7,17 @@ from pardbg.collectors.jobs.query import ChosenJob, JobQuery
 from pardbg.watchdog.errors import AmbiguousJobError
 from pardbg.watchdog.model.names import JobSource
 from pardbg.watchdog.scan.kubernetes_ended import tell_ending
-from pardbg.watchdog.scan.nodes.nodes_site import NodesSite, Talk
+from pardbg.watchdog.scan.nodes.by_hand import over_kubectl
+from pardbg.watchdog.scan.nodes.nodes_site import NodesSite, Times
+from pardbg.watchdog.scan.nodes.rounds import Talk
 
 
 class PodsSite(NodesSite):
     """A `NodesSite` whose job is known by its pods: a process in a pod does not know which Kubernetes job it belongs to."""
 
-    def __init__(self, conversation: Talk, query: JobQuery, job: KubernetesJob) -> None:
+    def __init__(self, conversation: Talk, query: JobQuery, job: KubernetesJob, times: Times | None = None) -> None:
         """Asks nothing yet."""
-        super().__init__(conversation, replace(query, job=None), job.unreached)
+        super().__init__(conversation, replace(query, job=None), job.unreached, times, over_kubectl(job))
         self._named = query
         self._job = job
 

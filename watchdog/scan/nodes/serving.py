@@ -42,9 +42,9 @@ from pardbg.watchdog.scan.nodes.messages import (
 class Server:
     """Answers requests about the one job that it was asked to find."""
 
-    def __init__(self, node: str) -> None:
-        """``node``: the name of this node among those of the job."""
-        self._node = node
+    def __init__(self, node: str, uid: int | None = None) -> None:
+        """``node``: the name of this node among those of the job. ``uid``: whose processes are seen, None for everybody's."""
+        self._node, self._uid = node, uid
         self._site: LocalSite | None = None
         self._rings: dict[int, Recording] = {}
 
@@ -80,7 +80,7 @@ class Server:
                 yield Cut(wanted=one, recording=cut(ring, one))
 
     def _find(self, request: Find) -> Found:
-        query = JobQuery(job=request.job, pids=request.pids, world_size=request.world_size, node=self._node)
+        query = JobQuery(job=request.job, pids=request.pids, world_size=request.world_size, node=self._node, uid=self._uid)
         site = LocalSite(lambda: add_ended_ranks(find_world(query)))
         try:
             chosen = site.find()

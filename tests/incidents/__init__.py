@@ -1,0 +1,1 @@
+"""Incidents: kept, told, shown."""
