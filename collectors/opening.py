@@ -8,6 +8,7 @@ import os
 import stat
 from collections.abc import Iterator
 
+from pardbg.collectors.inside import is_of_kernel, open_inside
 from pardbg.collectors.memory_limit import limit_memory
 from pardbg.collectors.parsing.rank_log import LOG_TAIL_BYTES
 from pardbg.collectors.parsing.recognise import HEAD_BYTES, Portion, choose_portion
@@ -17,6 +18,7 @@ from pardbg.watchdog.model.base import Noun
 
 LARGEST_FILE_BYTES = 1024**3  # a ring of a million entries with stacks is a quarter of it
 LARGEST_SOURCE_BYTES = 4 * 1024**2
+_KERNELS = "a file of the kernel: not read, since reading some of them changes things"
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
@@ -60,15 +62,42 @@ def read_source(path: bytes) -> SourceFile:
     """
     real = os.path.realpath(path)
     if is_elsewhere(path) or is_elsewhere(real):
-        raise ParseError("a file of the kernel: not read, since reading some of them changes things")
+        raise ParseError(_KERNELS)
     with open_regular(real) as (descriptor, status):
         if _real_path(descriptor) != real:
             raise ParseError("the file was moved while it was read")
-        if status.st_size > LARGEST_SOURCE_BYTES:
-            raise ParseError(f"{status.st_size} bytes, more than the {LARGEST_SOURCE_BYTES} that pardbg reads of a source file")
-        limit_memory(status.st_size)
-        changed_ns = max(status.st_mtime_ns, status.st_ctime_ns)
-        return SourceFile(data=_read(descriptor, status.st_size, 0), changed_ns=changed_ns)
+        return _source(descriptor, status)
+
+
+def read_source_inside(root: int, path: bytes, uid: int) -> SourceFile:
+    """The same of a file below the root of a rank in another mount namespace (`inside.py`).
+
+    Args:
+        root: a handle of it.
+        path: as the rank has it.
+        uid: the rank's user, as we see it: it must be able to read the file, by its owner or its mode.
+
+    Raises:
+        ParseError, OSError: as `read_source`.
+    """
+    handle = open_inside(root, path, follow=True)
+    try:
+        if is_of_kernel(handle):
+            raise ParseError(_KERNELS)
+        with open_regular(b"/proc/self/fd/%d" % handle, follow=True) as (descriptor, status):
+            if status.st_uid != uid and not status.st_mode & stat.S_IROTH:
+                raise ParseError(f"a file of user {status.st_uid} which the rank's user may not read: not read")
+            return _source(descriptor, status)
+    finally:
+        os.close(handle)
+
+
+def _source(descriptor: int, status: os.stat_result) -> SourceFile:
+    if status.st_size > LARGEST_SOURCE_BYTES:
+        raise ParseError(f"{status.st_size} bytes, more than the {LARGEST_SOURCE_BYTES} that pardbg reads of a source file")
+    limit_memory(status.st_size)
+    changed_ns = max(status.st_mtime_ns, status.st_ctime_ns)
+    return SourceFile(data=_read(descriptor, status.st_size, 0), changed_ns=changed_ns)
 
 
 def read_tail(descriptor: int, size_bytes: int) -> bytes:

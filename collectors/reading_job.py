@@ -1,6 +1,7 @@
 """What the reader asks its children of the files of a live job, and what they answer: facts, never the texts."""
 
 from pardbg.collectors.ended.requests import LastRead, LastRequest, LeftListed, LeftRequest
+from pardbg.collectors.inside import RankRoot
 from pardbg.collectors.live.recorders.outcome import Refusal
 from pardbg.collectors.parsing.rank_file import RankFile
 from pardbg.collectors.parsing.rank_log import RankTraceback
@@ -12,10 +13,15 @@ from pardbg.watchdog.model.recording import GroupConfig
 
 
 class SourceRequest(Noun, frozen=True, kw_only=True, tag="read-source"):
-    """Read a source file and say what surrounds these lines."""
+    """Read a source file and say what surrounds these lines.
+
+    ``inside``: whose root the path begins at, None for our own. There it must be ``uid``'s, or readable by everybody.
+    """
 
     path: bytes
     lines: tuple[int, ...]
+    inside: RankRoot | None = None
+    uid: int = 0
 
 
 class SourceRead(Noun, frozen=True, kw_only=True, tag="source"):
@@ -74,12 +80,16 @@ class OutputRead(Noun, frozen=True, kw_only=True, tag="output"):
 
 
 class ProbeRequest(Noun, frozen=True, kw_only=True, tag="read-probe"):
-    """Read what a process's probe keeps in a folder that must belong to ``uid`` alone."""
+    """Read what a process's probe keeps in a folder that must belong to ``uid`` alone.
+
+    ``pid`` is the process's number in its own pid namespace; ``inside``: whose root the folder's name begins at, None for ours.
+    """
 
     folder: bytes
     pid: int
     started_ticks: int
     uid: int
+    inside: RankRoot | None = None
 
 
 class ProbeRead(Noun, frozen=True, kw_only=True, tag="probe"):
@@ -89,6 +99,18 @@ class ProbeRead(Noun, frozen=True, kw_only=True, tag="probe"):
     heartbeat: Heartbeat | None = None
     groups: tuple[GroupConfig, ...] = ()
     problems: tuple[Refusal, ...] = ()
+
+
+class PageRequest(Noun, frozen=True, kw_only=True, tag="hold-page"):
+    """Open the page of a probe, and hold it open for as long as you live."""
+
+    probe: ProbeRequest
+
+
+class PageHeld(Noun, frozen=True, kw_only=True, tag="page-held"):
+    """The answer: the number of the descriptor in the child; None if there is no page in memory that may be believed."""
+
+    descriptor: int | None
 
 
 class ScriptOutputRequest(Noun, frozen=True, kw_only=True, tag="read-script-output"):
@@ -106,5 +128,14 @@ class ScriptOutput(Noun, frozen=True, kw_only=True, tag="script-output"):
     mtime_ns: int = 0
 
 
-JobRequest = SourceRequest | OutputsRequest | OutputRequest | ProbeRequest | LeftRequest | LastRequest | ScriptOutputRequest
-JobReply = SourceRead | OutputsListed | OutputRead | ProbeRead | LeftListed | LastRead | ScriptOutput
+JobRequest = (
+    SourceRequest
+    | OutputsRequest
+    | OutputRequest
+    | ProbeRequest
+    | PageRequest
+    | LeftRequest
+    | LastRequest
+    | ScriptOutputRequest
+)
+JobReply = SourceRead | OutputsListed | OutputRead | ProbeRead | PageHeld | LeftListed | LastRead | ScriptOutput

@@ -27,6 +27,8 @@ EXIT_CODES = {
     "pardbg scan": {3},
     "pardbg doctor": {0, 3},
     "pardbg run": {0},
+    "pardbg incidents": {0},
+    "pardbg dashboards": {0},
 }
 PID = "4711"
 

@@ -11,6 +11,7 @@ import msgspec
 from pardbg.collectors.jobs.command_line import is_interpreter, read_command
 from pardbg.collectors.jobs.environment import read_environment
 from pardbg.collectors.jobs.process import ProcessLook
+from pardbg.collectors.procfs.id_map import find_inner_id
 from pardbg.collectors.procfs.stat import parse_stat
 from pardbg.collectors.procfs.status import parse_status
 
@@ -57,7 +58,9 @@ def _look_inside(folder: int, look: ProcessLook, parent_pid: int, torch_users: T
     environment = read_environment(_read(folder, "environ"))
     is_python = look.is_python or is_interpreter(_link(folder, "exe"))
     maps_torch: bool | None = None
+    inner_uid: int | None = None
     if look.command.rank is not None or any(name in environment for name in _RANK_NAMES):
+        inner_uid = _inner_uid(folder, look.uid)
         if torch_users.get(parent_pid) == environment:
             torch_users[look.pid] = environment
         else:
@@ -72,7 +75,15 @@ def _look_inside(folder: int, look: ProcessLook, parent_pid: int, torch_users: T
         maps_torch=maps_torch,
         mount_namespace=_link(folder, "ns/mnt"),
         network_namespace=_link(folder, "ns/net"),
+        inner_uid=inner_uid,
     )
+
+
+def _inner_uid(folder: int, uid: int) -> int | None:
+    try:
+        return find_inner_id(_read(folder, "uid_map").decode(errors="replace"), uid)
+    except FileNotFoundError:  # a kernel without user namespaces
+        return None
 
 
 def _libraries(folder: int) -> tuple[bool, bool]:

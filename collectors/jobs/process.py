@@ -27,6 +27,7 @@ class ProcessLook(Noun, frozen=True, kw_only=True):
         maps_torch: whether torch's library is in its memory; None if that was not looked at.
         mount_namespace: as the kernel names it, e.g. ``mnt:[4026531841]``; empty if it is denied.
         network_namespace: alike.
+        inner_uid: what its user is called in its own user namespace; None if that was not looked at, or it has no name there.
         is_denied: whether we may not look into it.
     """
 
@@ -40,6 +41,7 @@ class ProcessLook(Noun, frozen=True, kw_only=True):
     maps_torch: bool | None = None
     mount_namespace: str = ""
     network_namespace: str = ""
+    inner_uid: int | None = None
     is_denied: bool = False
 
 

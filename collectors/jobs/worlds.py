@@ -36,7 +36,13 @@ def describe_rank(rank: int, process: JobProcess, local_rank: int | None, census
         uid=look.uid,
         recorder=recorder_settings(look.environment),
         is_at_home=look.mount_namespace != "" and look.mount_namespace == census.mount_namespace,
+        inner_pid=_unless_same(look.namespace_pids[-1] if look.namespace_pids else None, process.pid),
+        inner_uid=_unless_same(look.inner_uid, look.uid),
     )
+
+
+def _unless_same(inner: int | None, outer: int) -> int | None:
+    return None if inner == outer else inner
 
 
 def _describe_world(key: WorldKey, members: Members, census: Census, family: Family) -> World:
@@ -68,7 +74,7 @@ def _describe_ranks(members: Members, vacancies: Vacancies, census: Census) -> t
     for rank, process in _silent(members, vacancies).items():
         own = describe_rank(rank, process, None, census)
         if like is not None:  # ranks of one launch run as one user, with one environment, in one place
-            own = replace(own, uid=like.uid, recorder=like.recorder, is_at_home=like.is_at_home)
+            own = replace(own, uid=like.uid, inner_uid=like.inner_uid, recorder=like.recorder, is_at_home=like.is_at_home)
         known[rank] = own
     return tuple(known[rank] for rank in sorted(known))
 

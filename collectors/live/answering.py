@@ -10,8 +10,11 @@ from pardbg.collectors.ended.finding import list_left
 from pardbg.collectors.ended.reading import read_last
 from pardbg.collectors.ended.requests import LastRequest, LeftRequest
 from pardbg.collectors.live.output_files import list_outputs, read_output
+from pardbg.collectors.live.probe.held_page import hold_page
 from pardbg.collectors.live.probe.reading import read_probe
-from pardbg.collectors.opening import open_regular, read_source, read_tail
+from pardbg.collectors.live.recorders.rank_root import opened_root
+from pardbg.collectors.live.recorders.trusted_file import RefusedError
+from pardbg.collectors.opening import open_regular, read_source, read_source_inside, read_tail
 from pardbg.collectors.parsing.fault_dump import find_fault_stack
 from pardbg.collectors.parsing.present_attempt import present_attempt
 from pardbg.collectors.parsing.rank_log import find_ranks, parse_rank_log
@@ -23,6 +26,7 @@ from pardbg.collectors.reading_job import (
     JobRequest,
     OutputRead,
     OutputRequest,
+    PageRequest,
     ProbeRequest,
     ScriptOutput,
     ScriptOutputRequest,
@@ -43,6 +47,8 @@ def answer_job(request: JobRequest) -> bytes:
     reason = AbsenceReason.UNREADABLE
     try:
         return frame(_answer(request))
+    except RefusedError as error:
+        reason, detail = error.refusal.reason, error.refusal.detail
     except ParseError as error:
         detail = str(error)
     except PermissionError as error:
@@ -61,6 +67,8 @@ def _answer(request: JobRequest) -> JobReply:
         return _read_source(request)
     if isinstance(request, ProbeRequest):
         return read_probe(request)
+    if isinstance(request, PageRequest):
+        return hold_page(request)
     if isinstance(request, ScriptOutputRequest):
         return _read_script_output(request)
     if isinstance(request, LeftRequest | LastRequest):
@@ -69,7 +77,8 @@ def _answer(request: JobRequest) -> JobReply:
 
 
 def _read_source(request: SourceRequest) -> SourceRead:
-    file = read_source(request.path)
+    with opened_root(request.inside) as root:
+        file = read_source(request.path) if root is None else read_source_inside(root, request.path, request.uid)
     try:
         text = importlib.util.decode_source(file.data)
     except (SyntaxError, UnicodeDecodeError):

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from pardbg.collectors.live.moment import now_rfc3339
 from pardbg.collectors.live.start_time import CLOCK_SLACK_NS, started_ns
+from pardbg.collectors.live.views import View, find_views
 from pardbg.collectors.reading import Reader, Task
 from pardbg.collectors.reading_job import SourceRead, SourceRequest
 from pardbg.collectors.reading_protocol import FileRead, Reply
@@ -22,6 +23,7 @@ WITHIN_S = 3.0
 MOST_FILES = 64
 _MOST_NAMED = 3
 _MOST_LINES = 2**31
+_File = tuple[View, str]
 _SOURCE = re.compile(r"/(?:[^\0]*/)?[^/\0]+\.py$|/(?:[^\0]*/)?[^./\0]+$")
 
 
@@ -35,8 +37,7 @@ def annotate_stacks(
     """Gives the main thread's frames of training code their `SourceContext`.
 
     A frame stays without one if its file could not be read (one `Absence` for each reason names the files), has changed since
-    its process started, or has no statement at that line. Ranks of another mount namespace are left alone: their paths are not
-    ours.
+    its process started, or has no statement at that line. What ranks of another mount namespace name is read below their root.
 
     Args:
         evidence: anything; only the stacks of ranks themselves are looked at, not those of their children.
@@ -47,18 +48,18 @@ def annotate_stacks(
     Returns:
         The evidence in its order, and then the absences.
     """
-    home = {rank.rank: rank for rank in ranks if rank.is_at_home}
-    wanted: dict[str, set[int]] = {}
+    views = find_views(ranks)
+    wanted: dict[_File, set[int]] = {}
     for item in evidence:
-        if item.rank in home:
+        if item.rank in views:
             for frame in _training_frames(item):
-                wanted.setdefault(frame.filename, set()).add(frame.line)
+                wanted.setdefault((views[item.rank], frame.filename), set()).add(frame.line)
     kept = dict(list(wanted.items())[:MOST_FILES])
     replies = _read(kept, within_s, command)
-    sources = {path: reply for path, reply in replies.items() if isinstance(reply, SourceRead)}
-    newest_ns = {rank: started_ns(process.started_ticks) + CLOCK_SLACK_NS for rank, process in home.items()}
-    annotated = [_annotate(item, sources, newest_ns) for item in evidence]
-    troubles = [*_unread(replies), *_left_out(len(wanted)), *_elsewhere(evidence, ranks)]
+    sources = {file: reply for file, reply in replies.items() if isinstance(reply, SourceRead)}
+    newest_ns = {rank.rank: started_ns(rank.started_ticks) + CLOCK_SLACK_NS for rank in ranks}
+    annotated = [_annotate(item, views, sources, newest_ns) for item in evidence]
+    troubles = [*_unread(replies), *_left_out(len(wanted))]
     host = ranks[0].host if ranks else None
     return annotated + [replace(trouble, host=host, observed_at=now_rfc3339()) for trouble in troubles]
 
@@ -71,24 +72,32 @@ def _training_frames(item: Evidence) -> Iterator[StackFrame]:
                 yield frame
 
 
-def _read(wanted: Mapping[str, set[int]], within_s: float, command: Sequence[str] | None) -> dict[str, Reply]:
+def _read(wanted: Mapping[_File, set[int]], within_s: float, command: Sequence[str] | None) -> dict[_File, Reply]:
     tasks = [
-        Task(request=SourceRequest(path=path.encode(errors="replace"), lines=tuple(sorted(lines))), path=path)
-        for path, lines in wanted.items()
+        Task(request=_request(view, path, lines), path=str(number))
+        for number, ((view, path), lines) in enumerate(wanted.items())
     ]
     with Reader(deadline_s=within_s / 2, command=command) as reader:
         answers = reader.ask(tasks, within_s=within_s)
-    return {path: answers[path] for path in wanted if path in answers}  # as they were asked, not as they came
+    found = ((file, answers.get(str(number))) for number, file in enumerate(wanted))
+    return {file: reply for file, reply in found if reply is not None}  # as they were asked, not as they came
 
 
-def _annotate(item: Evidence, sources: Mapping[str, SourceRead], newest_ns: Mapping[int, int]) -> Evidence:
+def _request(view: View, path: str, lines: Iterable[int]) -> SourceRequest:
+    return SourceRequest(path=path.encode(errors="replace"), lines=tuple(sorted(lines)), inside=view.inside, uid=view.uid)
+
+
+def _annotate(
+    item: Evidence, views: Mapping[int, View], sources: Mapping[_File, SourceRead], newest_ns: Mapping[int, int]
+) -> Evidence:
     stack = item.observation
     if item.rank is None or item.rank not in newest_ns or not isinstance(stack, Stack):
         return item
+    view = views[item.rank]
     contexts: dict[tuple[str, int], SourceContext] = {
         (frame.filename, frame.line): source.contexts[frame.line]
         for frame in _training_frames(item)
-        if (source := sources.get(frame.filename))
+        if (source := sources.get((view, frame.filename)))
         and source.changed_ns <= newest_ns[item.rank]
         and frame.line in source.contexts
     }
@@ -107,9 +116,9 @@ def _with_source(frame: StackFrame, contexts: Mapping[tuple[str, int], SourceCon
     return frame if context is None else replace(frame, source=context)
 
 
-def _unread(replies: Mapping[str, Reply]) -> Iterator[Evidence]:
+def _unread(replies: Mapping[_File, Reply]) -> Iterator[Evidence]:
     by_reason: dict[AbsenceReason, list[tuple[str, str]]] = {}
-    for path, reply in replies.items():
+    for (_, path), reply in replies.items():
         if isinstance(reply, FileRead) and reply.problem is not None:
             by_reason.setdefault(reply.problem.reason, []).append((path, reply.problem.detail))
     for reason, files in by_reason.items():
@@ -121,14 +130,6 @@ def _unread(replies: Mapping[str, Reply]) -> Iterator[Evidence]:
 def _left_out(count: int) -> Iterator[Evidence]:
     if count > MOST_FILES:
         yield _absent(AbsenceReason.SKIPPED, f"{count - MOST_FILES} source files: only {MOST_FILES} are read", "")
-
-
-def _elsewhere(evidence: Iterable[Evidence], ranks: Iterable[RankProcess]) -> Iterator[Evidence]:
-    away = {rank.rank for rank in ranks if not rank.is_at_home}
-    found = sorted({item.rank for item in evidence if item.rank in away and any(_training_frames(item))} - {None})
-    if found:
-        detail = f"{len(found)} ranks (the first is {found[0]}) are in another mount namespace: their source files are not read"
-        yield _absent(AbsenceReason.SKIPPED, detail, "")
 
 
 def _absent(reason: AbsenceReason, detail: str, origin: str) -> Evidence:

@@ -1,5 +1,6 @@
 """What the trying child is asked and what it answers, one JSON object a line. Errors are names as in ``errno``: ``EPERM``."""
 
+from pardbg.collectors.inside import RankRoot
 from pardbg.watchdog.model.base import Noun
 
 
@@ -25,6 +26,11 @@ class RankTarget(Noun, frozen=True, kw_only=True):
     pid: int
     started_ticks: int
     is_at_home: bool
+
+    @property
+    def foreign_root(self) -> RankRoot | None:
+        """Where its paths begin; None if they are ours."""
+        return None if self.is_at_home else RankRoot(pid=self.pid, started_ticks=self.started_ticks)
 
 
 class RanksRequest(Noun, frozen=True, kw_only=True, tag="ranks"):
@@ -136,7 +142,7 @@ class Trial(Noun, frozen=True, kw_only=True, tag="trial"):
 class RankLook(Noun, frozen=True, kw_only=True, tag="rank"):
     """What a rank runs: Python 3's minor number and torch's version, from what it has mapped. None: cannot be told.
 
-    ``why_no_attach`` is why a scan could not attach to it now; empty if it could.
+    ``why_no_attach`` is why a scan could not attach to it now, ``why_no_files`` why its files cannot be read; empty if it can.
     """
 
     pid: int
@@ -144,6 +150,7 @@ class RankLook(Noun, frozen=True, kw_only=True, tag="rank"):
     torch: tuple[int, int] | None = None
     is_denied: bool = False
     why_no_attach: str | None = None
+    why_no_files: str | None = None
 
 
 class RankSoftware(Noun, frozen=True, kw_only=True, tag="software"):

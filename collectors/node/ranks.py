@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from pardbg.collectors.attach.assessing import Refused, assess
 from pardbg.collectors.live.identity import is_same_process
 from pardbg.collectors.live.process_folder import ProcessFolder
+from pardbg.collectors.live.recorders.rank_root import opened_root
 from pardbg.collectors.live.recorders.switched_off import read_version
+from pardbg.collectors.live.recorders.trusted_file import RefusedError
 from pardbg.collectors.node.answers import RankLook, RanksRequest, RankTarget
 
 _PROGRAM = re.compile(r"/python3\.(\d{1,2})[a-z]*$")
@@ -42,13 +44,24 @@ def _look(target: RankTarget) -> RankLook:
         if not is_same_process(target.pid, target.started_ticks):
             return RankLook(pid=target.pid)
         program, memory_map = folder.link("exe"), folder.text("maps")
+        torch, why_no_files = _read_torch(target, memory_map)
         return RankLook(
             pid=target.pid,
             python=find_python(program or "", memory_map or ""),
-            torch=read_version(memory_map) if target.is_at_home and memory_map else None,
+            torch=torch,
             is_denied=folder.is_denied,
             why_no_attach=_why_no_attach(target),
+            why_no_files=why_no_files,
         )
+
+
+def _read_torch(target: RankTarget, memory_map: str | None) -> tuple[tuple[int, int] | None, str]:
+    """The version, and why none of the rank's files can be read."""
+    try:
+        with opened_root(target.foreign_root) as root:
+            return (read_version(memory_map, root) if memory_map else None), ""
+    except RefusedError as error:
+        return None, error.refusal.detail
 
 
 def _why_no_attach(target: RankTarget) -> str:

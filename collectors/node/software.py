@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pardbg.collectors.live.identity import is_same_process
 from pardbg.collectors.live.process_folder import ProcessFolder
+from pardbg.collectors.live.recorders.rank_root import opened_root
 from pardbg.collectors.live.recorders.switched_off import find_torch
 from pardbg.collectors.live.recorders.trusted_file import RefusedError, read_file
 from pardbg.collectors.node.answers import RankSoftware, RankTarget, SoftwareRequest
@@ -41,17 +42,18 @@ def _read(target: RankTarget, driver: str | None) -> RankSoftware:
     minor = find_python(program, memory_map)
     return RankSoftware(
         pid=target.pid,
-        torch=_torch(memory_map) if target.is_at_home else None,
+        torch=_torch(memory_map, target),
         nccl=_nccl(memory_map, can_list=target.is_at_home),
         driver=driver,
         python=f"3.{minor}" if minor is not None else None,
     )
 
 
-def _torch(memory_map: str) -> str | None:
+def _torch(memory_map: str, target: RankTarget) -> str | None:
     path = find_torch(memory_map)
     try:
-        found = _TORCH.search(read_file(path, None)[0]) if path else None
+        with opened_root(target.foreign_root) as root:
+            found = _TORCH.search(read_file(path, None, root=root)[0]) if path else None
     except (RefusedError, OSError):
         return None
     return printable_text(found[1].decode(errors="replace")) if found else None

@@ -1,7 +1,8 @@
 """The page of one rank's probe, held open and read again and again.
 
 Only pages in memory (the file system of /dev/shm) are read: nothing there can block, so that no child process is needed. A
-mount of the user's own within it is another file system, and is refused. Cost: a system call and some 20 microseconds a look.
+mount of the user's own within it is another file system, and is refused. Where the way there may block, in another mount
+namespace, a child opens it (`inside_page.py`). Cost: a system call and some 20 microseconds a look.
 """
 
 import contextlib
@@ -14,6 +15,7 @@ from pardbg.collectors.live.recorders.trusted_file import RefusedError
 from pardbg.collectors.parsing.page import parse_page
 from pardbg.collectors.probe.page_format import PAGE_SIZE
 from pardbg.collectors.probe.places import PAGE_FILE, ROOT_VARIABLE
+from pardbg.collectors.vitals.inside_page import open_inside_page
 from pardbg.watchdog.errors import ParseError
 from pardbg.watchdog.model.heartbeat import Heartbeat
 from pardbg.watchdog.model.world import RankProcess
@@ -42,14 +44,17 @@ class PageFile:
 
 def open_page(rank: RankProcess) -> PageFile | None:
     """The page of a rank, None if it has none or none that may be believed."""
-    if not rank.is_at_home or rank.recorder.get(ROOT_VARIABLE):
+    if not rank.is_at_home:
+        descriptor = open_inside_page(rank)
+        return None if descriptor is None else PageFile(descriptor, rank.own_pid)
+    if rank.recorder.get(ROOT_VARIABLE):
         return None
-    folder = folder_of(rank.pid, rank.started_ticks, rank.uid, rank.recorder)
+    folder = folder_of(rank.own_pid, rank.started_ticks, rank.own_uid, rank.recorder)
     if folder is None or not _is_in_memory(folder):
         return None
     with contextlib.suppress(RefusedError, ParseError, OSError):
         check_folder(folder, rank.uid)
-        if read_own_words(folder, rank.pid, rank.started_ticks, rank.uid) is not None:
+        if read_own_words(folder, rank.own_pid, rank.started_ticks, rank.uid) is not None:
             return _open(os.path.join(folder, os.fsencode(PAGE_FILE)), rank)  # noqa: PTH118 - bytes
     return None
 
@@ -58,7 +63,7 @@ def _open(path: bytes, rank: RankProcess) -> PageFile | None:
     descriptor = os.open(path, _FLAGS)
     status = os.fstat(descriptor)
     if stat.S_ISREG(status.st_mode) and status.st_uid == rank.uid and status.st_dev == _MEMORY.stat().st_dev:
-        return PageFile(descriptor, rank.pid)
+        return PageFile(descriptor, rank.own_pid)
     os.close(descriptor)
     return None
 

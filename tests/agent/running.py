@@ -44,6 +44,14 @@ def get(url: str, token: str = "") -> Any:
     return None
 
 
+def series_of(port: int, metric: str, job: str) -> list[str]:
+    """The lines of an agent's page of metrics that tell of a job."""
+    with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+        lines = answer.read().decode().splitlines()
+        return [line for line in lines if line.startswith(metric + "{") and f'job_id="{job}"' in line]
+    return []
+
+
 @dataclass
 class RunningAgent:
     """An agent; ``pid`` is of its own process."""
@@ -52,15 +60,23 @@ class RunningAgent:
     port: int
     options: tuple[str, ...]
     log: Path
+    python: str = sys.executable
+    env: dict[str, str] = field(default_factory=dict)
     process: "subprocess.Popen[bytes]" = field(init=False)
 
     def start(self) -> None:
         """Starts it and waits until it answers."""
-        command = [sys.executable, "-m", "pardbg", "agent", "--state", str(self.state), "--socket", str(self.state / "socket")]
+        self.launch()
+        wait_for(lambda: get(f"http://127.0.0.1:{self.port}/healthz"), _START_S, lambda: f"the agent answers: {self.tell()}")
+
+    def launch(self) -> None:
+        """Starts it."""
+        command = [self.python, "-m", "pardbg", "agent", "--state", str(self.state), "--socket", str(self.state / "socket")]
         command += ["--listen", f"127.0.0.1:{self.port}", *self.options]
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-        wait_for(lambda: get(f"http://127.0.0.1:{self.port}/healthz"), _START_S, f"the agent answers: {self.log.read_text()}")
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, start_new_session=True, env={**os.environ, **self.env}
+            )
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Ends it, and gives its exit code."""
@@ -89,11 +105,13 @@ class RunningAgent:
 
 
 @contextlib.contextmanager
-def running_agent(*options: str, port: int = 0) -> Iterator[RunningAgent]:
+def running_agent(
+    *options: str, port: int = 0, python: str = sys.executable, env: dict[str, str] | None = None
+) -> Iterator[RunningAgent]:
     """An agent with a state folder of its own, in a short path: there is a socket in it."""
     with tempfile.TemporaryDirectory(prefix="pdbg-") as name:
         folder = Path(name)
-        agent = RunningAgent(folder / "state", port or free_port(), options, folder / "log")
+        agent = RunningAgent(folder / "state", port or free_port(), options, folder / "log", python, env or {})
         agent.start()
         try:
             yield agent
@@ -164,8 +182,19 @@ def _pss(pid: int) -> int:
     return 0
 
 
+def resident_bytes(pid: int) -> int:
+    """Resident memory of a process and all that descends from it, shared parts counted in each (RSS)."""
+    total = 0
+    for member in _family(pid):
+        with contextlib.suppress(OSError):
+            total += int(Path(f"/proc/{member}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return total
+
+
 def cpu_s(pid: int) -> float:
-    """Processor time of a process and of its children that it has waited for, and of those that live."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    own = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-    return own + sum(cpu_s(child) for child in _family(pid) if child != pid)
+    """Processor time of a process and of all that descends from it, also of those that it has waited for."""
+    ticks = 0
+    for member in _family(pid):
+        with contextlib.suppress(OSError):
+            ticks += sum(map(int, Path(f"/proc/{member}/stat").read_text().rpartition(")")[2].split()[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")

@@ -75,13 +75,15 @@ def job(
     python: int | None = 11,
     is_at_home: bool = True,
     why_no_attach: str | None = "",
+    why_no_files: str | None = None,
 ) -> Processes:
     """One job, a rank for each environment."""
     ranks = tuple(
         RankProcess(rank=rank, pid=100 + rank, started_ticks=1, host="node1", recorder=recorder, is_at_home=is_at_home)
         for rank, recorder in enumerate(recorders)
     )
-    looks = tuple(RankLook(pid=rank.pid, python=python, torch=torch, why_no_attach=why_no_attach) for rank in ranks)
+    look = RankLook(pid=0, python=python, torch=torch, why_no_attach=why_no_attach, why_no_files=why_no_files)
+    looks = tuple(replace(look, pid=rank.pid) for rank in ranks)
     return Processes(jobs=(JobHere(name="--job j", world=World(world_size=len(ranks), ranks=ranks), looks=looks),))
 
 

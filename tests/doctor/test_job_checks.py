@@ -34,12 +34,15 @@ def test_ranks_in_another_mount_namespace_are_named() -> None:
     check = only(check_mount_namespace(machine(processes=job({}, {}, is_at_home=False))))
     assert check.state is State.LIMITS
     assert check.seen == "--job j: ranks 0-1 in another mount namespace than pardbg"
+    refused = only(check_mount_namespace(machine(processes=job({}, is_at_home=False, why_no_files="no openat2"))))
+    assert (refused.state, refused.seen.rpartition("; ")[2]) == (State.LIMITS, "no openat2")
+    assert only(check_mount_namespace(machine(processes=job({}, is_at_home=False, why_no_files="")))).state is State.OK
     assert only(check_mount_namespace(machine(processes=job({})))).state is State.OK
 
 
 def test_without_jobs_our_files_are_compared_with_the_machines() -> None:
     elsewhere = replace(ROOT, namespaces=replace(HOST, mount="mnt:[4026532500]"))
-    assert only(check_mount_namespace(machine(own=elsewhere))).state is State.LIMITS
+    assert only(check_mount_namespace(machine(own=elsewhere))).state is State.UNKNOWN
     unreadable = replace(elsewhere, init=replace(HOST, mount=""))
     assert only(check_mount_namespace(machine(own=unreadable))).state is State.OK
 

@@ -10,6 +10,7 @@ from pardbg.collectors.jobs.kubernetes.job import KubernetesJob
 from pardbg.collectors.jobs.slurm.job import SlurmJob, SlurmPart
 from pardbg.collectors.parsing.kubernetes_record import KubernetesPod
 from pardbg.collectors.parsing.slurm_record import SlurmState
+from pardbg.watchdog.correlators.commands import fill
 from pardbg.watchdog.model.reach import NO_WAY, Reach
 from pardbg.watchdog.model.report import Action
 from pardbg.watchdog.scan.attaching import Policy
@@ -63,6 +64,14 @@ def test_where_no_way_is_known_the_words_name_the_host() -> None:
     assert (action.text[:7], action.command) == ("on n2: ", "kill -CONT 1002")
 
 
+def test_many_culprits_are_not_as_many_steps() -> None:
+    job = job_of(*(waits() if rank < 2 else STOPPED for rank in range(12)))
+    verdict = scan(StandingSite(job), Settings(interval_s=0.1, policy=Policy.NEVER), lambda _: None).report.verdict
+    assert verdict is not None
+    assert [action.command for action in verdict.actions] == [*(f"kill -CONT {1000 + rank}" for rank in range(2, 10)), None]
+    assert verdict.actions[-1].text == "the same of 2 more ranks"
+
+
 def test_part_of_a_command_that_needs_what_is_not_known_is_left_out() -> None:
     reads = replace(sleeps(), system_call="read", blocked_on="/data/shard 7.bin (nfs)", state="S")
     assert action_of(reads, NO_WAY).command == "ls -l /proc/1002/fd"
@@ -70,4 +79,5 @@ def test_part_of_a_command_that_needs_what_is_not_known_is_left_out() -> None:
     assert action_of(saves, NO_WAY).command is None
     known = replace(saves, blocked_on="/ckpt/a b.pt (nfs)")
     assert action_of(known, NO_WAY).command == "findmnt -T '/ckpt/a b.pt'; stat -f '/ckpt/a b.pt'"
+    assert fill("py-spy dump --pid PID; lslocks", None, "") == "lslocks"
     assert over_ssh({}).on("n2", known.blocked_on or "") == "ssh n2 '/ckpt/a b.pt (nfs)'"

@@ -17,6 +17,7 @@ from pardbg.watchdog.agent.ward import Ward
 from pardbg.watchdog.agent.wards import Wards
 from pardbg.watchdog.incidents.clock import from_rfc3339
 from pardbg.watchdog.incidents.incidents import Incidents
+from pardbg.watchdog.model.incident import Incident
 from pardbg.watchdog.model.watched import AgentSnapshot, JobState
 
 _log = logging.getLogger("pardbg.agent")
@@ -74,7 +75,7 @@ class Agent:
         wards = {ward.key: ward for ward in self._wards}
         for incident in self._incidents.open_ones():
             ward = wards.get(incident.world)
-            if ward is None or ward.youngest_s > from_rfc3339(incident.opened_at) + _LEEWAY_S:
+            if ward is None or (ward.watch.state is JobState.HEALTHY and _is_successor(ward, incident)):
                 _log.info("%s: it has ended", incident.job)
                 self._incidents.end(incident.world)
             elif ward.watch.state is JobState.RECOVERED:
@@ -105,3 +106,11 @@ class Agent:
             counts={**self._incidents.counts, **self._counts},
             unsent=self._incidents.unsent,
         )
+
+
+def _is_successor(ward: Ward, incident: Incident) -> bool:
+    """Whether a job that an agent before this one knew was started anew since.
+
+    Of one that this agent saw hang it is not asked: the wall's clock may have been set since.
+    """
+    return ward.youngest_s > from_rfc3339(incident.opened_at) + _LEEWAY_S

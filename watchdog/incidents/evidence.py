@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import secrets
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -29,7 +30,8 @@ class Evidences:
 
     def __init__(self, state_folder: Path) -> None:
         self._folders = Folders(state_folder)
-        self._marks = itertools.count(1)
+        run = secrets.token_hex(2)  # a scan of an agent that was killed may still be writing
+        self._marks = (f"{run}-{number}" for number in itertools.count(1))
         self.problem = ""
         self.has_room = True
 
@@ -54,7 +56,7 @@ class Evidences:
 
     def partial(self, incident_id: str) -> Path:
         """Where one scan may write."""
-        return self._folders.partial(incident_id, str(next(self._marks)))
+        return self._folders.partial(incident_id, next(self._marks))
 
     def id_of(self, folder: Path | None) -> str:
         """The incident whose evidence a scan has written there; empty if none."""

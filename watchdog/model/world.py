@@ -13,6 +13,8 @@ class RankProcess(Noun, frozen=True, kw_only=True):
         recorder: what its environment asks of the flight recorder: the closed list of names in
             ``collectors/jobs/environment.py`` with their values, nothing else of the environment.
         is_at_home: whether it lives in our own mount namespace, so that its paths mean the same here.
+        inner_pid: its number in its own pid namespace, as it calls itself; None: as here.
+        inner_uid: its user's number in its own user namespace; None: as here.
     """
 
     rank: int
@@ -23,6 +25,18 @@ class RankProcess(Noun, frozen=True, kw_only=True):
     uid: int = 0
     recorder: dict[str, str] = {}
     is_at_home: bool = True
+    inner_pid: int | None = None
+    inner_uid: int | None = None
+
+    @property
+    def own_pid(self) -> int:
+        """The number that it finds itself."""
+        return self.pid if self.inner_pid is None else self.inner_pid
+
+    @property
+    def own_uid(self) -> int:
+        """The user that it finds itself to be."""
+        return self.uid if self.inner_uid is None else self.inner_uid
 
 
 class EndedProcess(Noun, frozen=True, kw_only=True):

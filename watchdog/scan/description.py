@@ -89,22 +89,23 @@ def absent_elsewhere(world: World, where: str, silent: Mapping[str, Absence] = N
         detail = f"{'rank' if len(elsewhere) == 1 else 'ranks'} {fold_briefly(elsewhere)} not found on {where}"
         yield _absence(None, CollectorName.HOST, AbsenceReason.UNREACHABLE, detail)
     hosts = {rank.rank: rank.host for rank in world.ranks}
+    places = fold_hosts_briefly(silent) if len(silent) > 1 else ""  # once: there may be thousands of ranks
     for rank in elsewhere:
-        yield _unfound(rank, where, {} if _lies_within(rank, hosts) else silent)
+        yield _unfound(rank, where, {} if _lies_within(rank, hosts) else silent, places)
     told = {item.rank for item in world.evidence if item.source is CollectorName.FLIGHT_RECORDER}
     for ended in (ended for ended in world.ended if ended.rank not in told):
         yield _absence(ended.rank, CollectorName.FLIGHT_RECORDER, AbsenceReason.GONE, "its process has ended")
 
 
-def _unfound(rank: int, where: str, silent: Mapping[str, Absence]) -> Evidence:
-    """It is on the only host that said nothing; or on one of several; or nobody knows."""
+def _unfound(rank: int, where: str, silent: Mapping[str, Absence], places: str) -> Evidence:
+    """It is on the only host that said nothing; or on one of several, ``places`` in words; or nobody knows."""
     if not silent:
         detail = f"its process was not found on {where}"
         return _absence(rank, CollectorName.FLIGHT_RECORDER, AbsenceReason.UNREACHABLE, detail)
     reasons = {absence.reason for absence in silent.values()}
     reason = reasons.pop() if len(reasons) == 1 else AbsenceReason.UNREACHABLE
     if len(silent) > 1:
-        detail = f"its process is on one of {fold_hosts_briefly(silent)}, which did not answer"
+        detail = f"its process is on one of {places}, which did not answer"
         return _absence(rank, CollectorName.FLIGHT_RECORDER, reason, detail)
     ((host, absence),) = silent.items()
     return _absence(rank, CollectorName.FLIGHT_RECORDER, reason, f"{host} did not answer: {absence.detail}", host)

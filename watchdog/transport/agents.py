@@ -41,7 +41,7 @@ CONNECT_S = 8.0
 LEAVE_S = 2.0
 KEEP_S = 75.0
 """Longer than two samples lie apart, and shorter than an agent keeps an idle connection."""
-MOST_DIALLING = 256
+MOST_DIALLING = 128
 """Connections that are being made at once."""
 MOST_HELD_BYTES = 256 * 1024**2
 _RESOLVERS = 32

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pardbg.collectors.live.recorders.listening import UnixAddress
 from pardbg.collectors.live.recorders.request import Target
-from pardbg.collectors.live.recorders.trusted_file import RefusedError, looked_up, read_file
+from pardbg.collectors.live.recorders.trusted_file import RefusedError, look_at, looked_up, read_file
 from pardbg.collectors.parsing.rank_file import MOST_BYTES, RankFile, parse_rank_file
 from pardbg.collectors.probe.places import RANK_FILE, SERVER_SOCKET, memory_root, rank_folder
 from pardbg.collectors.probe.recorder_places import DUMP_VARIABLES, PIPE_VARIABLE
@@ -30,27 +30,35 @@ def folder_of(pid: int, started_ticks: int, uid: int, environment: Mapping[str, 
     return os.fsencode(rank_folder(root, pid, started_ticks)) if os.path.isabs(root) else None  # noqa: PTH117
 
 
-def check_folder(folder: bytes, uid: int) -> None:
+def check_folder(folder: bytes, uid: int, root: int | None = None) -> None:
     """Makes sure that nobody but the job's user can have put something there.
 
     Raises:
         RefusedError: if somebody can, or it is no folder.
         FileNotFoundError: if there is none: the process has no probe.
     """
-    with looked_up(folder, uid, stat.S_IFDIR) as (_, status):
+    with looked_up(folder, uid, stat.S_IFDIR, root=root) as (_, status):
         if status.st_mode & _OTHERS:
             raise RefusedError(AbsenceReason.SKIPPED, "others may write or read in its probe's folder: not believed", folder)
 
 
-def read_own_words(folder: bytes, pid: int, started_ticks: int, uid: int) -> RankFile | None:
+def read_own_words(folder: bytes, pid: int, started_ticks: int, uid: int, root: int | None = None) -> RankFile | None:
     """What the probe says of its process; None if it is another's, left from before the machine was started.
+
+    Args:
+        folder: of the process.
+        pid: its number in its own pid namespace.
+        started_ticks: its start.
+        uid: its user, as we see it.
+        root: where the folder's name begins, if the process lives in another mount namespace.
 
     Raises:
         RefusedError: if the file may not be believed or not be read.
         ParseError: if it is no such file, or speaks of another process than its folder's name does.
         FileNotFoundError: if it is not written yet.
     """
-    own = parse_rank_file(read_file(os.path.join(folder, os.fsencode(RANK_FILE)), uid, most_bytes=MOST_BYTES)[0])  # noqa: PTH118
+    path = os.path.join(folder, os.fsencode(RANK_FILE))  # noqa: PTH118 - bytes
+    own = parse_rank_file(read_file(path, uid, most_bytes=MOST_BYTES, root=root)[0])
     if own.boot_id != _BOOT_ID.read_text(encoding="ascii").strip():
         return None
     if (own.pid, own.started_ticks) != (pid, started_ticks):
@@ -64,31 +72,46 @@ def recorder_places(target: Target, since_ns: int) -> dict[str, bytes]:
     A rank that was attached to has such a folder, too. What a scan that was killed has left there is not looked at: it may be
     old, and a new one can be had. So that counts only if it was written since ``since_ns``, epoch ns.
     """
-    environment = {name: os.fsdecode(value) for name, value in target.environment.items()}
-    folder = folder_of(target.pid, target.started_ticks, target.uid, environment)
-    if folder is None:
-        return {}
     with contextlib.suppress(RefusedError, ParseError, OSError):
-        check_folder(folder, target.uid)
-        own = read_own_words(folder, target.pid, target.started_ticks, target.uid)
-        if own is not None and (own.created_ns is not None or _is_new(f"{own.dumps}{target.rank}", since_ns)):
+        own = read_targets_words(target)
+        if own is not None and (own.created_ns is not None or _is_new(f"{own.dumps}{target.rank}", target, since_ns)):
             places = {DUMP_VARIABLES[0]: own.dumps, PIPE_VARIABLE: own.pipe}
             return {name: os.fsencode(place) for name, place in places.items() if place}
     return {}
 
 
-def _is_new(path: str, since_ns: int) -> bool:
-    return os.lstat(path).st_mtime_ns >= since_ns
+def _is_new(path: str, target: Target, since_ns: int) -> bool:
+    return look_at(os.fsencode(path), target.uid, root=target.root).mtime_ns >= since_ns
 
 
-def find_socket(pid: int, started_ticks: int, uid: int, environment: Mapping[str, str]) -> UnixAddress | None:
+def folder_of_target(target: Target) -> bytes | None:
+    """`folder_of` a rank; None also if its files are out of reach."""
+    environment = {name: os.fsdecode(value) for name, value in target.environment.items()}
+    found = folder_of(target.own_pid, target.started_ticks, target.own_uid, environment)
+    return found if target.is_readable else None
+
+
+def read_targets_words(target: Target) -> RankFile | None:
+    """`read_own_words` of a rank whose folder is its own; None if it can have none.
+
+    Raises:
+        RefusedError, ParseError, OSError: as `check_folder` and `read_own_words`.
+    """
+    folder = folder_of_target(target)
+    if folder is None:
+        return None
+    check_folder(folder, target.uid, target.root)
+    return read_own_words(folder, target.own_pid, target.started_ticks, target.uid, target.root)
+
+
+def find_socket(target: Target) -> UnixAddress | None:
     """The socket of the worker server that a probe has started, if there is one. The caller checks who listens there."""
-    folder = folder_of(pid, started_ticks, uid, environment)
+    folder = folder_of_target(target)
     if folder is None:
         return None
     path = os.path.join(folder, os.fsencode(SERVER_SOCKET))  # noqa: PTH118
     with contextlib.suppress(RefusedError, OSError):
-        check_folder(folder, uid)
-        with looked_up(path, uid, stat.S_IFSOCK):
+        check_folder(folder, target.uid, target.root)
+        with looked_up(path, target.uid, stat.S_IFSOCK, root=target.root):
             return UnixAddress(path=path)
     return None

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from pardbg.collectors.inside import RankRoot
 from pardbg.collectors.live.moment import now_rfc3339
 from pardbg.collectors.live.probe.place import folder_of
 from pardbg.collectors.live.recorders.outcome import Refusal
@@ -39,7 +40,7 @@ class Probes:
 def read_probes(
     ranks: Sequence[RankProcess], sample: int, *, within_s: float = WITHIN_S, command: Sequence[str] | None = None
 ) -> Probes:
-    """Reads all probes of ranks in our own mount namespace.
+    """Reads all probes.
 
     Args:
         ranks: the processes.
@@ -52,7 +53,13 @@ def read_probes(
         return Probes()
     tasks = [
         Task(
-            request=ProbeRequest(folder=folder, pid=rank.pid, started_ticks=rank.started_ticks, uid=rank.uid),
+            request=ProbeRequest(
+                folder=folder,
+                pid=rank.own_pid,
+                started_ticks=rank.started_ticks,
+                uid=rank.uid,
+                inside=None if rank.is_at_home else RankRoot(pid=rank.pid, started_ticks=rank.started_ticks),
+            ),
             path=str(number),
         )
         for number, (rank, folder) in asked.items()
@@ -70,9 +77,9 @@ def read_probes(
 
 def _may_have_one(rank: RankProcess) -> bytes | None:
     """The folder to ask for, if there can be one: the usual root lies in memory and can be looked for at once."""
-    folder = folder_of(rank.pid, rank.started_ticks, rank.uid, rank.recorder) if rank.is_at_home else None
-    is_usual = not rank.recorder.get(ROOT_VARIABLE)
-    return None if is_usual and not Path(memory_root(rank.uid, {})).exists() else folder
+    folder = folder_of(rank.own_pid, rank.started_ticks, rank.own_uid, rank.recorder)
+    is_usual = rank.is_at_home and not rank.recorder.get(ROOT_VARIABLE)
+    return None if is_usual and not Path(memory_root(rank.own_uid, {})).exists() else folder
 
 
 def _evidence(asked: dict[int, tuple[RankProcess, bytes]], replies: dict[str, Reply], sample: int) -> Iterator[Evidence]:

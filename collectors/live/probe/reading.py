@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from pardbg.collectors.live.probe.place import check_folder, read_own_words
 from pardbg.collectors.live.recorders.outcome import Refusal
+from pardbg.collectors.live.recorders.rank_root import opened_root
 from pardbg.collectors.live.recorders.trusted_file import RefusedError, read_file
 from pardbg.collectors.parsing import group_file
 from pardbg.collectors.parsing.group_file import parse_groups
@@ -29,26 +30,35 @@ _BETWEEN_COPIES_S = 0.0005
 
 
 def read_probe(request: ProbeRequest) -> ProbeRead:
-    """Everything of one probe; empty if the process has none. What could not be read is among the problems."""
+    """Everything of one probe; empty if the process has none. What could not be read is among the problems.
+
+    Raises:
+        RefusedError: if the process lives in another mount namespace that cannot be entered.
+    """
+    with opened_root(request.inside) as root:
+        return _read(request, root)
+
+
+def _read(request: ProbeRequest, root: int | None) -> ProbeRead:
     problems: list[Refusal] = []
-    own = _read_rank(request, problems)
+    own = _read_rank(request, root, problems)
     if own is None:
         return ProbeRead(problems=tuple(problems))
-    heartbeat, groups = _read_page(request, own, problems), _read_groups(request, problems)
+    heartbeat, groups = _read_page(request, root, own, problems), _read_groups(request, root, problems)
     return ProbeRead(own=own, heartbeat=heartbeat, groups=groups, problems=tuple(problems))
 
 
-def _read_rank(request: ProbeRequest, problems: list[Refusal]) -> RankFile | None:
+def _read_rank(request: ProbeRequest, root: int | None, problems: list[Refusal]) -> RankFile | None:
     path = _file(request, RANK_FILE)
     try:
-        check_folder(request.folder, request.uid)
+        check_folder(request.folder, request.uid, root)
     except FileNotFoundError:
         return None
     except RefusedError as error:
         problems.append(error.refusal)
         return None
     try:
-        return read_own_words(request.folder, request.pid, request.started_ticks, request.uid)
+        return read_own_words(request.folder, request.pid, request.started_ticks, request.uid, root)
     except FileNotFoundError:
         problems.append(_refusal(AbsenceReason.EMPTY, "its probe has not written yet who it is", path))
     except (RefusedError, ParseError, OSError) as error:
@@ -56,10 +66,10 @@ def _read_rank(request: ProbeRequest, problems: list[Refusal]) -> RankFile | Non
     return None
 
 
-def _read_page(request: ProbeRequest, own: RankFile, problems: list[Refusal]) -> Heartbeat | None:
+def _read_page(request: ProbeRequest, root: int | None, own: RankFile, problems: list[Refusal]) -> Heartbeat | None:
     path = _file(request, PAGE_FILE)
     try:
-        return replace(parse_page(_copies(path, request.uid), request.pid), oom_kills=own.oom_kills)
+        return replace(parse_page(_copies(path, request.uid, root), request.pid), oom_kills=own.oom_kills)
     except FileNotFoundError:
         return None  # it is no probe that writes there, but a rank that was attached to
     except (RefusedError, ParseError, OSError) as error:
@@ -67,16 +77,16 @@ def _read_page(request: ProbeRequest, own: RankFile, problems: list[Refusal]) ->
     return None
 
 
-def _copies(path: bytes, uid: int) -> Iterator[bytes]:
+def _copies(path: bytes, uid: int, root: int | None) -> Iterator[bytes]:
     while True:
-        yield read_file(path, uid, most_bytes=PAGE_SIZE)[0]
+        yield read_file(path, uid, most_bytes=PAGE_SIZE, root=root)[0]
         time.sleep(_BETWEEN_COPIES_S)
 
 
-def _read_groups(request: ProbeRequest, problems: list[Refusal]) -> tuple[GroupConfig, ...]:
+def _read_groups(request: ProbeRequest, root: int | None, problems: list[Refusal]) -> tuple[GroupConfig, ...]:
     path = _file(request, GROUPS_FILE)
     try:
-        return parse_groups(read_file(path, request.uid, most_bytes=group_file.MOST_BYTES)[0])
+        return parse_groups(read_file(path, request.uid, most_bytes=group_file.MOST_BYTES, root=root)[0])
     except FileNotFoundError:
         return ()  # it has made none yet
     except (RefusedError, ParseError, OSError) as error:

@@ -13,8 +13,9 @@ import time
 
 from msgspec.structs import replace
 
-from pardbg.collectors.live.probe.place import check_folder, folder_of, read_own_words
+from pardbg.collectors.live.probe.place import folder_of_target, read_targets_words
 from pardbg.collectors.live.probe.stack_signal import NotAskedError, ask_by_signal, server_switches
+from pardbg.collectors.live.recorders.entering import entered
 from pardbg.collectors.live.recorders.http_exchange import NoAnswerError, exchange
 from pardbg.collectors.live.recorders.outcome import Refusal, StackAnswer
 from pardbg.collectors.live.recorders.owner import living
@@ -46,6 +47,11 @@ def ask_stack(target: Target, *, is_mute: bool) -> StackAnswer:
     process = living(target)
     if process is None or process.state in STOPPED_STATES:
         return StackAnswer(is_mute=is_mute)
+    with entered(target) as target_seen:
+        return _ask(target_seen, is_mute=is_mute)
+
+
+def _ask(target: Target, *, is_mute: bool) -> StackAnswer:
     answer = StackAnswer(is_mute=True) if is_mute else _ask_server(target)
     if answer.stack is not None:
         return answer
@@ -84,14 +90,12 @@ def _waits_for_lock(pid: int) -> bool:
 
 
 def _ask_by_signal(target: Target) -> StackAnswer:
-    environment = {name: os.fsdecode(value) for name, value in target.environment.items()}
-    folder = folder_of(target.pid, target.started_ticks, target.uid, environment) if target.is_at_home else None
+    folder = folder_of_target(target)
     if folder is None:
         return StackAnswer()
     file = os.path.join(folder, os.fsencode(ASKED_STACKS))  # noqa: PTH118 - bytes
     try:
-        check_folder(folder, target.uid)
-        own = read_own_words(folder, target.pid, target.started_ticks, target.uid)
+        own = read_targets_words(target)
         if own is None or own.stack_signal is None:
             return StackAnswer()
         stack = ask_by_signal(target, own.stack_signal, file)

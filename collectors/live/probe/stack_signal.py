@@ -53,7 +53,7 @@ def ask_by_signal(target: Target, number: int, file: bytes) -> Stack:
     try:
         _make_sure_it_rests(target)
         thread = _server_thread(target.pid)
-        offset = look_at(file, target.uid).size_bytes
+        offset = look_at(file, target.uid, root=target.root).size_bytes
         _send(target, thread, number)
         return _await_stack(target, thread, number, (file, offset))
     except RefusedError as error:
@@ -131,8 +131,11 @@ def _await_stack(target: Target, thread: int, number: int, place: tuple[bytes, i
     until_s = time.monotonic() + DEADLINE_S
     while time.monotonic() < until_s:
         time.sleep(_SLACK_S)
-        if _signals(target.pid, thread).is_ready_for(number) and look_at(file, target.uid).size_bytes > offset:
-            added, _ = read_file(file, target.uid, most_bytes=_MOST_BYTES, offset=offset)
+        if (
+            _signals(target.pid, thread).is_ready_for(number)
+            and look_at(file, target.uid, root=target.root).size_bytes > offset
+        ):
+            added, _ = read_file(file, target.uid, most_bytes=_MOST_BYTES, offset=offset, root=target.root)
             stack = find_fault_stack(added.decode(errors="replace"))
             if stack is None:
                 raise NotAskedError("the stacks that it wrote are not whole")

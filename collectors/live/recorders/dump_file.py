@@ -38,7 +38,7 @@ def find_dumps(target: Target) -> Iterator[FoundDump | Refusal]:
         return
     for place in dump_places(target.environment, target.rank, working_folder(target), home_folder(target)):
         try:
-            yield FoundDump(place=place, look=look_at(place.path, target.uid))
+            yield FoundDump(place=place, look=look_at(place.path, target.uid, root=target.root))
         except RefusedError as error:
             yield error.refusal
         except OSError:
@@ -72,7 +72,7 @@ def read_dump(target: Target, place: DumpPlace, parser: SerialParser, until_s: f
     origin = printable(place.path)
     try:
         while True:
-            data, look = read_file(place.path, target.uid)
+            data, look = read_file(place.path, target.uid, root=target.root)
             if refusal := _check_author(target, data, origin, must_be_signed=must_be_signed):
                 return refusal
             outcome = _parse(data, look, parser, origin)

@@ -3,11 +3,15 @@
 Cost: one connection, which the answer closes. A frozen server finds a closed connection when it wakes, and drops it.
 """
 
+import contextlib
 import socket
+import stat
 import struct
 import time
+from collections.abc import Iterator
 
 from pardbg.collectors.live.recorders.listening import TcpAddress, UnixAddress
+from pardbg.collectors.live.recorders.trusted_file import RefusedError, looked_up
 from pardbg.watchdog.errors import PardbgError
 from pardbg.watchdog.model.names import AbsenceReason
 
@@ -43,12 +47,15 @@ def exchange(address: UnixAddress | TcpAddress, request_line: str, *, pid: int, 
     """
     try:
         with socket.socket(_family(address), socket.SOCK_STREAM) as connection:
-            _connect(connection, address, until_s)
+            with _place(address) as place:
+                _connect(connection, place, until_s)
             if isinstance(address, UnixAddress):
                 _check_listener(connection, pid)
             head = f"{request_line} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
             connection.sendall(head.encode())
             return parse_answer(_receive(connection, until_s))
+    except RefusedError as error:
+        raise NoAnswerError(error.refusal.reason, f"its worker server's socket: {error.refusal.detail}") from error
     except TimeoutError as error:
         raise NoAnswerError(AbsenceReason.TIMED_OUT, "its worker server gives no answer") from error
     except PermissionError as error:
@@ -78,11 +85,23 @@ def parse_answer(answer: bytes) -> bytes:
     return body
 
 
-def _connect(connection: socket.socket, address: UnixAddress | TcpAddress, until_s: float) -> None:
+@contextlib.contextmanager
+def _place(address: UnixAddress | TcpAddress) -> Iterator[bytes | tuple[str, int]]:
+    """What to connect to. A socket below another root has no name here: it is reached through a handle of it."""
+    if isinstance(address, TcpAddress):
+        yield (address.host, address.port)
+    elif address.root is None:
+        yield address.path
+    else:
+        with looked_up(address.path, None, stat.S_IFSOCK, root=address.root) as (handle, _):
+            yield b"/proc/self/fd/%d" % handle
+
+
+def _connect(connection: socket.socket, place: bytes | tuple[str, int], until_s: float) -> None:
     while True:
         connection.settimeout(_left_s(until_s))
         try:
-            connection.connect(address.path if isinstance(address, UnixAddress) else (address.host, address.port))
+            connection.connect(place)
         except BlockingIOError:  # the queue of a unix socket is full
             time.sleep(_BETWEEN_TRIES_S)
         else:

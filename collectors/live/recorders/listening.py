@@ -13,9 +13,13 @@ _IPV6_DIGITS = 32
 
 
 class UnixAddress(Noun, frozen=True, kw_only=True):
-    """A socket in the file system, as the server named it: the name may be relative to the server's folder."""
+    """A socket in the file system, as the server named it: the name may be relative to the server's folder.
+
+    ``root`` is a handle of the root at which the name begins, of a server in another mount namespace.
+    """
 
     path: bytes
+    root: int | None = None
 
 
 class TcpAddress(Noun, frozen=True, kw_only=True):

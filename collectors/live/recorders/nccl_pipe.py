@@ -34,6 +34,9 @@ def ask_through_pipe(target: Target, parser: SerialParser, began_ns: int, until_
     if path is None:
         return None
     origin = printable(path)
+    if not target.is_at_home:
+        detail = "its dump pipe lies in another mount namespace, where nothing is written to: run pardbg in its container"
+        return Refusal(reason=AbsenceReason.UNREACHABLE, detail=detail, origin=origin)
     if has_dynamic_names(target.environment):
         detail = "the job's code names its dumps anew each time (TORCH_FR_DUMP_DYNAMIC_FILE_NAME): not asked for one"
         return Refusal(reason=AbsenceReason.UNSUPPORTED, detail=detail, origin=origin)

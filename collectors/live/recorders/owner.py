@@ -8,6 +8,7 @@ import os
 import pwd
 from pathlib import Path
 
+from pardbg.collectors.inside import name_inside
 from pardbg.collectors.live.recorders.request import Target
 from pardbg.collectors.procfs.stat import ProcessStat, parse_stat
 from pardbg.watchdog.errors import ParseError
@@ -27,7 +28,8 @@ def living(target: Target, proc: Path = Path("/proc")) -> ProcessStat | None:
 def working_folder(target: Target) -> bytes:
     """What the process's relative names are relative to, as far as that can be seen."""
     try:
-        return os.readlink(b"/proc/%d/cwd" % target.pid)  # noqa: PTH115 - bytes
+        folder = os.readlink(b"/proc/%d/cwd" % target.pid)  # noqa: PTH115 - bytes
+        return folder if target.is_at_home else name_inside(target.pid, folder)
     except OSError:
         return b"/"
 

@@ -4,7 +4,8 @@ import os
 
 import msgspec
 
-from pardbg.collectors.live.recorders.outcome import Outcome, StackAnswer
+from pardbg.collectors.inside import RankRoot
+from pardbg.collectors.live.recorders.outcome import Outcome, Refusal, StackAnswer
 from pardbg.collectors.reading_protocol import LENGTH
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.world import RankProcess
@@ -13,7 +14,13 @@ MOST_REPLY_BYTES = 2 * 1024**3
 
 
 class Target(Noun, frozen=True, kw_only=True):
-    """A rank to reach. ``environment`` is what its environment asks of the recorder; bytes, because a path need not be text."""
+    """A rank to reach. ``environment`` is what its environment asks of the recorder; bytes, because a path need not be text.
+
+    Attributes:
+        own_pid: its number in its own pid namespace, as ``own_uid`` is its user's in its own user namespace.
+        root: a handle of its root, once it was entered (`entering.py`); only for a rank in another mount namespace.
+        closed: why there is none.
+    """
 
     rank: int
     pid: int
@@ -21,6 +28,20 @@ class Target(Noun, frozen=True, kw_only=True):
     started_ticks: int
     is_at_home: bool
     environment: dict[str, bytes]
+    own_pid: int
+    own_uid: int
+    root: int | None = None
+    closed: Refusal | None = None
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether its files can be read."""
+        return self.is_at_home or self.root is not None
+
+    @property
+    def foreign_root(self) -> RankRoot | None:
+        """Where its paths begin; None if they are ours."""
+        return None if self.is_at_home else RankRoot(pid=self.pid, started_ticks=self.started_ticks)
 
     @classmethod
     def of(cls, process: RankProcess) -> "Target":
@@ -32,6 +53,8 @@ class Target(Noun, frozen=True, kw_only=True):
             started_ticks=process.started_ticks,
             is_at_home=process.is_at_home,
             environment={name: os.fsencode(value) for name, value in process.recorder.items()},
+            own_pid=process.own_pid,
+            own_uid=process.own_uid,
         )
 
 

@@ -27,6 +27,7 @@ from pardbg.collectors.live.recorders.listening import (
     parse_socket_inode,
 )
 from pardbg.collectors.live.recorders.outcome import Refusal
+from pardbg.collectors.live.recorders.owner import working_folder
 from pardbg.collectors.live.recorders.request import Target
 from pardbg.watchdog.model.names import AbsenceReason
 
@@ -60,10 +61,8 @@ def find_server(target: Target, proc: Path = Path("/proc")) -> Address | Refusal
 
 def _find_by_name(target: Target) -> UnixAddress | None:
     """The socket of the rank's own probe, else the one that its environment names, which all ranks share."""
-    environment = {name: os.fsdecode(value) for name, value in target.environment.items()}
-    own = find_socket(target.pid, target.started_ticks, target.uid, environment) if target.is_at_home else None
     named = target.environment.get(_SOCKET_VARIABLE)
-    return own or (UnixAddress(path=named) if named else None)
+    return find_socket(target) or (UnixAddress(path=named) if named else None)
 
 
 def _find_by_thread(process: Path, denied: Refusal) -> Address | Refusal | None:
@@ -103,14 +102,10 @@ def _made_reachable(address: Address, target: Target, proc: Path) -> Address | R
     """Names the server from where we are, or says why it cannot be named from here."""
     origin = f"/proc/{target.pid}"
     if isinstance(address, UnixAddress):
-        if not target.is_at_home:
+        if not target.is_readable:
             detail = "its worker server's socket lies in another mount namespace: run pardbg in its container"
-            return Refusal(reason=AbsenceReason.UNREACHABLE, detail=detail, origin=origin)
-        try:
-            folder = os.fsencode((proc / str(target.pid) / "cwd").readlink())
-        except OSError:
-            folder = b"/"
-        return UnixAddress(path=os.path.join(folder, address.path))  # noqa: PTH118 - bytes
+            return target.closed or Refusal(reason=AbsenceReason.UNREACHABLE, detail=detail, origin=origin)
+        return UnixAddress(path=os.path.join(working_folder(target), address.path), root=target.root)  # noqa: PTH118 - bytes
     host = _ALL_INTERFACES.get(address.host, address.host)
     if host not in _LOOPBACK or not _same_network(target.pid, proc):
         detail = f"its worker server at {address.host}:{address.port} is not on our loopback: run pardbg in its container"

@@ -39,10 +39,15 @@ def parse_version(text: bytes) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
-def read_version(memory_map: str) -> tuple[int, int] | None:
-    """The version of torch that a process of our own mount namespace has mapped, None if that cannot be seen."""
+def read_version(memory_map: str, root: int | None = None) -> tuple[int, int] | None:
+    """The version of torch that a process has mapped, None if that cannot be seen.
+
+    Args:
+        memory_map: of the process.
+        root: a handle of its root, if it lives in another mount namespace (`rank_root.py`).
+    """
     path = find_torch(memory_map)
     try:
-        return parse_version(read_file(path, None)[0]) if path else None
+        return parse_version(read_file(path, None, root=root)[0]) if path else None
     except (RefusedError, OSError):
         return None

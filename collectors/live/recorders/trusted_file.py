@@ -9,6 +9,7 @@ import os
 import stat
 from collections.abc import Iterator
 
+from pardbg.collectors.inside import is_of_kernel, open_inside
 from pardbg.collectors.live.recorders.outcome import Refusal
 from pardbg.collectors.walking import is_elsewhere, printable
 from pardbg.watchdog.model.base import Noun
@@ -35,23 +36,21 @@ class Look(Noun, frozen=True, kw_only=True):
 
 
 @contextlib.contextmanager
-def looked_up(path: bytes, uid: int | None, kind: int) -> Iterator[tuple[int, os.stat_result]]:
+def looked_up(path: bytes, uid: int | None, kind: int, *, root: int | None = None) -> Iterator[tuple[int, os.stat_result]]:
     """An `O_PATH` descriptor of a file of the right kind and owner, with its status; open it through ``/proc/self/fd``.
 
     Args:
         path: the name; its folder may be reached through links, the file itself may be none.
         uid: who must own it, None for anybody.
         kind: what it must be: ``stat.S_IFREG``, ``S_IFIFO``, ``S_IFDIR`` or ``S_IFSOCK``.
+        root: a handle of the root of a rank in another mount namespace, at which the path begins (`rank_root.py`).
 
     Raises:
         RefusedError: if it is something else, or somebody else's.
         FileNotFoundError: if there is nothing.
     """
-    folder = os.path.realpath(os.path.dirname(path))  # noqa: PTH120 - bytes
     try:
-        if is_elsewhere(folder):
-            raise RefusedError(AbsenceReason.SKIPPED, "lies in /proc or /sys: not opened", path)
-        descriptor = os.open(os.path.join(folder, os.path.basename(path)), _LOOK_FLAGS)  # noqa: PTH118, PTH119
+        descriptor = _handle(path) if root is None else open_inside(root, path)
     except PermissionError as error:
         raise RefusedError(AbsenceReason.DENIED, "its folder belongs to another user: run pardbg as root", path) from error
     try:
@@ -59,6 +58,8 @@ def looked_up(path: bytes, uid: int | None, kind: int) -> Iterator[tuple[int, os
         if stat.S_IFMT(status.st_mode) != kind:
             detail = f"{_kind(status.st_mode)}, not {_kind(kind)}: not opened"
             raise RefusedError(AbsenceReason.SKIPPED, detail, path)
+        if root is not None and is_of_kernel(descriptor):
+            raise RefusedError(AbsenceReason.SKIPPED, "a file of the kernel's own: not opened", path)
         if uid is not None and status.st_uid != uid:
             raise RefusedError(AbsenceReason.SKIPPED, f"it belongs to user {status.st_uid}, not to the job's: not opened", path)
         yield descriptor, status
@@ -66,25 +67,34 @@ def looked_up(path: bytes, uid: int | None, kind: int) -> Iterator[tuple[int, os
         os.close(descriptor)
 
 
-def look_at(path: bytes, uid: int) -> Look:
+def _handle(path: bytes) -> int:
+    folder = os.path.realpath(os.path.dirname(path))  # noqa: PTH120 - bytes
+    if is_elsewhere(folder):
+        raise RefusedError(AbsenceReason.SKIPPED, "lies in /proc or /sys: not opened", path)
+    return os.open(os.path.join(folder, os.path.basename(path)), _LOOK_FLAGS)  # noqa: PTH118, PTH119
+
+
+def look_at(path: bytes, uid: int, *, root: int | None = None) -> Look:
     """The present state of a regular file, unopened.
 
     Raises:
         RefusedError: as `looked_up`.
         FileNotFoundError: as `looked_up`.
     """
-    with looked_up(path, uid, stat.S_IFREG) as (_, status):
+    with looked_up(path, uid, stat.S_IFREG, root=root) as (_, status):
         return _look(status)
 
 
-def read_file(path: bytes, uid: int | None, *, most_bytes: int = MOST_FILE_BYTES, offset: int = 0) -> tuple[bytes, Look]:
+def read_file(
+    path: bytes, uid: int | None, *, most_bytes: int = MOST_FILE_BYTES, offset: int = 0, root: int | None = None
+) -> tuple[bytes, Look]:
     """A regular file's bytes from an offset on, and its state before they were read.
 
     Raises:
         RefusedError: as `looked_up`, and if these are more than ``most_bytes`` or may not be read.
         FileNotFoundError: as `looked_up`.
     """
-    with looked_up(path, uid, stat.S_IFREG) as (descriptor, status):
+    with looked_up(path, uid, stat.S_IFREG, root=root) as (descriptor, status):
         if status.st_size - offset > most_bytes:
             raise RefusedError(AbsenceReason.UNREADABLE, f"{status.st_size} bytes, more than {most_bytes}", path)
         try:

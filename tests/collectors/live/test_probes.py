@@ -77,8 +77,8 @@ def test_rank_without_a_probe_is_no_absence(tmp_path: Path) -> None:
     assert look(tmp_path / "none") == Probes()
 
 
-def test_rank_in_another_mount_namespace_is_left_alone(folder: Path) -> None:
-    assert look(folder, is_at_home=False) == Probes()
+def test_rank_that_has_ended_in_another_mount_namespace_is_gone(folder: Path) -> None:
+    assert [reason for reason, _ in absences(look(folder, is_at_home=False))] == [AbsenceReason.GONE]
 
 
 def test_folder_of_an_earlier_boot_is_none(folder: Path) -> None:

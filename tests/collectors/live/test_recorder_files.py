@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pardbg.collectors.live.recorders.reach import reach_recorders
+from pardbg.watchdog.model.evidence import FlightRecording
 from pardbg.watchdog.model.names import AbsenceReason
 from tests.collectors.dumps import make_dump, make_entry, pickled
 from tests.collectors.live.recorder_worlds import absence_of, reach_one, recording_of, world_of
@@ -162,12 +163,17 @@ def test_a_process_that_has_ended_is_gone_also_if_its_number_lives_on(environmen
     assert absence_of(evidence)[0] is AbsenceReason.GONE
 
 
-def test_files_of_another_mount_namespace_are_left_alone(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_dumps_of_another_mount_namespace_are_read_below_its_root_and_its_pipe_is_not_written_to(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
     (tmp_path / "dump_0").write_bytes(own_dump())
-    (evidence,) = reach_recorders(world_of([ME], [environment], is_at_home=False), 0, 5.0, time.time())
-    reason, detail = absence_of(evidence)
-    assert reason is AbsenceReason.UNREACHABLE
-    assert "mount namespace" in detail
+    away = world_of([ME], [environment | {"TORCH_NCCL_DEBUG_INFO_PIPE_FILE": str(tmp_path / "pipe_")}], is_at_home=False)
+    (evidence,) = reach_recorders(away, 0, 5.0, time.time())
+    assert isinstance(evidence.observation, FlightRecording)
+    (tmp_path / "dump_0").unlink()
+    (evidence,) = reach_recorders(away, 0, 5.0, time.time())
+    assert absence_of(evidence)[0] is AbsenceReason.UNREACHABLE
+    assert "mount namespace" in absence_of(evidence)[1]
 
 
 def test_every_rank_has_its_answer_in_the_order_of_the_ranks(tmp_path: Path, environment: dict[str, str]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from pardbg.collectors.live.sources import MOST_FILES, annotate_stacks
 from pardbg.collectors.reading import Reader, Task
@@ -188,12 +189,14 @@ def test_time_for_all_ends_a_reader_that_would_wait_longer_for_one(tmp_path: Pat
     assert answer.problem.reason is AbsenceReason.TIMED_OUT
 
 
-def test_ranks_of_another_mount_namespace_are_left_alone(source: Path, rank: RankProcess) -> None:
+def test_sources_of_a_rank_in_another_mount_namespace_are_read_below_its_root(source: Path, rank: RankProcess) -> None:
     away = identify(rank.pid, 1, is_at_home=False)
-    found, other, absence = annotate_stacks([stacked(frame(source)), stacked(frame(source), rank=1)], [rank, away])
-    assert contexts(found) == [STEP]
-    assert contexts(other) == [None]
-    assert [reason for reason, _ in reasons([absence])] == [AbsenceReason.SKIPPED]
+    gone = replace(away, rank=2, pid=2**22 + 1)
+    stacks = [stacked(frame(source)), stacked(frame(source), rank=1), stacked(frame(source), rank=2)]
+    found, other, lost, absence = annotate_stacks(stacks, [rank, away, gone])
+    assert contexts(found) == contexts(other) == [STEP]
+    assert contexts(lost) == [None]
+    assert [reason for reason, _ in reasons([absence])] == [AbsenceReason.GONE]
 
 
 def test_more_files_than_are_read_are_said(tmp_path: Path, rank: RankProcess) -> None:

@@ -1,0 +1,42 @@
+"""Which ranks see the same files under the same names: a file is read once for all of them.
+
+Cost: two links of ``/proc`` for each rank in another mount namespace, which cannot block. Leaves nothing behind.
+"""
+
+import os
+from collections.abc import Iterable
+
+from pardbg.collectors.inside import RankRoot
+from pardbg.watchdog.model.base import Noun
+from pardbg.watchdog.model.world import RankProcess
+
+_LINKS = ("ns/mnt", "root")
+
+
+class View(Noun, frozen=True, kw_only=True):
+    """What a path means: below our own root, or ``inside`` that of a rank, whose user is ``uid``."""
+
+    inside: RankRoot | None = None
+    uid: int = 0
+
+
+def find_views(ranks: Iterable[RankProcess]) -> dict[int, View]:
+    """By rank; of ranks with one root the first stands for all."""
+    known: dict[tuple[object, ...], View] = {}
+    return {rank.rank: known.setdefault(_sign(rank), _view(rank)) for rank in ranks}
+
+
+def _view(rank: RankProcess) -> View:
+    if rank.is_at_home:
+        return View()
+    return View(inside=RankRoot(pid=rank.pid, started_ticks=rank.started_ticks), uid=rank.uid)
+
+
+def _sign(rank: RankProcess) -> tuple[object, ...]:
+    """The same for ranks that see the same."""
+    if rank.is_at_home:
+        return ()
+    try:
+        return (rank.uid, *(os.readlink(f"/proc/{rank.pid}/{name}") for name in _LINKS))  # noqa: PTH115 - no path
+    except OSError:
+        return (rank.rank,)

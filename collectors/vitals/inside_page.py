@@ -1,0 +1,37 @@
+"""The page of a rank in another mount namespace, opened by a child process: its file systems may keep who walks there for ever.
+
+Cost: one child of about 120 ms and 20 MB, which is ended at once. Deadline: `WITHIN_S`, for which the caller waits. Leaves
+nothing behind.
+"""
+
+import contextlib
+import os
+
+from pardbg.collectors.inside import RankRoot
+from pardbg.collectors.live.probe.place import folder_of
+from pardbg.collectors.reading import Reader, Task
+from pardbg.collectors.reading_job import PageHeld, PageRequest, ProbeRequest
+from pardbg.watchdog.model.world import RankProcess
+
+WITHIN_S = 3.0
+_PAGE = "page"
+
+
+def open_inside_page(rank: RankProcess) -> int | None:
+    """A descriptor of the page for reading, None if there is none that may be believed."""
+    folder = folder_of(rank.own_pid, rank.started_ticks, rank.own_uid, rank.recorder)
+    if folder is None:
+        return None
+    probe = ProbeRequest(
+        folder=folder,
+        pid=rank.own_pid,
+        started_ticks=rank.started_ticks,
+        uid=rank.uid,
+        inside=RankRoot(pid=rank.pid, started_ticks=rank.started_ticks),
+    )
+    with Reader(deadline_s=WITHIN_S) as reader:
+        reply = reader.ask([Task(request=PageRequest(probe=probe), path=_PAGE)], within_s=WITHIN_S).get(_PAGE)
+        if isinstance(reply, PageHeld) and reply.descriptor is not None and reader.pids:
+            with contextlib.suppress(OSError):
+                return os.open(f"/proc/{reader.pids[0]}/fd/{reply.descriptor}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    return None
