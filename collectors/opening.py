@@ -6,7 +6,7 @@ Only regular files, never through a link, never more than `LARGEST_FILE_BYTES`, 
 import contextlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from pardbg.collectors.inside import is_of_kernel, open_inside
 from pardbg.collectors.memory_limit import limit_memory
@@ -20,6 +20,9 @@ LARGEST_FILE_BYTES = 1024**3  # a ring of a million entries with stacks is a qua
 LARGEST_SOURCE_BYTES = 4 * 1024**2
 _KERNELS = "a file of the kernel: not read, since reading some of them changes things"
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+
+
+Check = Callable[[bytes, os.stat_result], None]
 
 
 class OpenedFile(Noun, frozen=True, kw_only=True):
@@ -53,8 +56,12 @@ def read_regular_file(path: bytes, root: bytes) -> OpenedFile:
         return OpenedFile(data=_read_portion(descriptor, status.st_size), mtime_ns=status.st_mtime_ns)
 
 
-def read_source(path: bytes) -> SourceFile:
+def read_source(path: bytes, check: Check | None = None) -> SourceFile:
     """Reads a file that a frame names, whole. Links on the way are followed, as Python did.
+
+    Args:
+        path: as the frame has it.
+        check: raises what is wrong with the file that was opened, by its resolved path and status.
 
     Raises:
         ParseError: if it is no regular file, larger than `LARGEST_SOURCE_BYTES`, or one of the kernel's own.
@@ -66,6 +73,8 @@ def read_source(path: bytes) -> SourceFile:
     with open_regular(real) as (descriptor, status):
         if _real_path(descriptor) != real:
             raise ParseError("the file was moved while it was read")
+        if check is not None:
+            check(real, status)
         return _source(descriptor, status)
 
 

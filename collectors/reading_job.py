@@ -15,13 +15,15 @@ from pardbg.watchdog.model.recording import GroupConfig
 class SourceRequest(Noun, frozen=True, kw_only=True, tag="read-source"):
     """Read a source file and say what surrounds these lines.
 
-    ``inside``: whose root the path begins at, None for our own. There it must be ``uid``'s, or readable by everybody.
+    ``inside``: whose root the path begins at, None for our own. There it must be ``uid``'s, or readable by everybody. It is
+    read with the rights of ``uid`` and of the groups of the process ``whose``.
     """
 
     path: bytes
     lines: tuple[int, ...]
     inside: RankRoot | None = None
     uid: int = 0
+    whose: RankRoot | None = None
 
 
 class SourceRead(Noun, frozen=True, kw_only=True, tag="source"):

@@ -5,6 +5,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from pardbg.collectors.jobs.census import PROC, take_census
+from pardbg.collectors.jobs.identity import identify
 from pardbg.collectors.jobs.ownership import only_of
 from pardbg.collectors.jobs.process import Census, JobProcess
 from pardbg.collectors.jobs.query import ChosenJob, JobQuery
@@ -30,6 +31,8 @@ def find_world(query: JobQuery, *, proc: Path = PROC) -> ChosenJob:
 def find_all_worlds(node: str = "", *, proc: Path = PROC) -> tuple[tuple[World, ...], tuple[Evidence, ...]]:
     """All worlds with a living rank on this machine, the oldest first, and what could not be seen (`Absence`).
 
+    Each is of one user: whoever starts a process that says it is a rank of another's job gets a world of his own.
+
     Cost and deadline: those of `census.py`.
 
     Args:
@@ -37,7 +40,9 @@ def find_all_worlds(node: str = "", *, proc: Path = PROC) -> tuple[tuple[World, 
         proc: where the kernel shows processes.
     """
     census = _census_of(node, proc)
-    return find_worlds(census), census.evidence
+    uids = {process.look.uid for process in census.processes if process.look is not None and identify(process) is not None}
+    worlds = [world for uid in uids for world in find_worlds(only_of(census, uid, proc))]
+    return tuple(sorted(worlds, key=lambda world: min(rank.started_ticks for rank in world.ranks))), census.evidence
 
 
 def _census_of(node: str, proc: Path) -> Census:

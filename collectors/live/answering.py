@@ -34,6 +34,7 @@ from pardbg.collectors.reading_job import (
     SourceRequest,
 )
 from pardbg.collectors.reading_protocol import Problem, frame, unread
+from pardbg.collectors.rights import rights_of
 from pardbg.collectors.walking import is_elsewhere
 from pardbg.watchdog.errors import ParseError
 from pardbg.watchdog.model.names import AbsenceReason
@@ -77,8 +78,11 @@ def _answer(request: JobRequest) -> JobReply:
 
 
 def _read_source(request: SourceRequest) -> SourceRead:
-    with opened_root(request.inside) as root:
-        file = read_source(request.path) if root is None else read_source_inside(root, request.path, request.uid)
+    with (
+        opened_root(request.inside) as root,
+        rights_of(request.uid, request.whose) as check,
+    ):  # root may read more than the user
+        file = read_source(request.path, check) if root is None else read_source_inside(root, request.path, request.uid)
     try:
         text = importlib.util.decode_source(file.data)
     except (SyntaxError, UnicodeDecodeError):

@@ -84,7 +84,8 @@ def _read(wanted: Mapping[_File, set[int]], within_s: float, command: Sequence[s
 
 
 def _request(view: View, path: str, lines: Iterable[int]) -> SourceRequest:
-    return SourceRequest(path=path.encode(errors="replace"), lines=tuple(sorted(lines)), inside=view.inside, uid=view.uid)
+    sought = tuple(sorted(lines))
+    return SourceRequest(path=path.encode(errors="replace"), lines=sought, inside=view.inside, uid=view.uid, whose=view.whose)
 
 
 def _annotate(

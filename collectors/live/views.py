@@ -14,10 +14,11 @@ _LINKS = ("ns/mnt", "root")
 
 
 class View(Noun, frozen=True, kw_only=True):
-    """What a path means: below our own root, or ``inside`` that of a rank, whose user is ``uid``."""
+    """What a path means: below our own root, or ``inside`` that of a rank. ``uid`` is its user, ``whose`` the process."""
 
     inside: RankRoot | None = None
     uid: int = 0
+    whose: RankRoot | None = None
 
 
 def find_views(ranks: Iterable[RankProcess]) -> dict[int, View]:
@@ -27,15 +28,14 @@ def find_views(ranks: Iterable[RankProcess]) -> dict[int, View]:
 
 
 def _view(rank: RankProcess) -> View:
-    if rank.is_at_home:
-        return View()
-    return View(inside=RankRoot(pid=rank.pid, started_ticks=rank.started_ticks), uid=rank.uid)
+    process = RankRoot(pid=rank.pid, started_ticks=rank.started_ticks)
+    return View(inside=None if rank.is_at_home else process, uid=rank.uid, whose=process)
 
 
 def _sign(rank: RankProcess) -> tuple[object, ...]:
     """The same for ranks that see the same."""
     if rank.is_at_home:
-        return ()
+        return (rank.uid,)
     try:
         return (rank.uid, *(os.readlink(f"/proc/{rank.pid}/{name}") for name in _LINKS))  # noqa: PTH115 - no path
     except OSError:

@@ -4,7 +4,7 @@ import re
 
 _SWITCHES = re.compile(r"^voluntary_ctxt_switches:\s*(\d+)$", re.MULTILINE)
 _EXEC_START = re.compile(r"^se\.exec_start\s*:\s*(\d+\.\d+)$", re.MULTILINE)
-_MOVED = re.compile(r"^(?:rchar|wchar|read_bytes): (\d+)$", re.MULTILINE)
+_MOVED = re.compile(r"^(?:rchar|wchar|read_bytes|write_bytes): (\d+)$", re.MULTILINE)
 _PROCESSOR = 36  # position in /proc/PID/stat after the name, from the state on
 
 
@@ -32,8 +32,9 @@ def last_processor(stat: str) -> int | None:
 def moved_bytes(io: str) -> int:
     """Bytes a process has read and written, from ``/proc/PID/io``.
 
-    All that went through read and write calls, cached or not (``rchar``, ``wchar``), and what came from disks (``read_bytes``):
-    pages of mapped files are in the second only. A file read from disk by calls counts twice. Not in it: ``send`` and ``recv``.
+    All that went through read and write calls, cached or not (``rchar``, ``wchar``), and what came from disks and goes to them
+    (``read_bytes``, ``write_bytes``): pages of mapped files, and what a write that has not returned has done so far, are in the
+    second only; the rest of what is on disks counts twice. Not in it: ``send`` and ``recv``.
     """
     return sum(int(number) for number in _MOVED.findall(io))
 

@@ -70,7 +70,7 @@ class Patient:
     def _heartbeat(self) -> Heartbeat | None:
         if self._page is None and self._look_count >= self._next_try:
             self._next_try = self._look_count + self._between
-            self._between = self._between if self.rank.is_at_home else min(2 * self._between, _MOST_LOOKS_BETWEEN)
+            self._between = self._between if self.rank.is_at_home else min(4 * self._between, _MOST_LOOKS_BETWEEN)
             with contextlib.suppress(OSError):
                 self._page = open_page(self.rank)
         self._look_count += 1

@@ -3,12 +3,16 @@
 import contextlib
 import os
 import random
+import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 SLEEP = "import sys, time; time.sleep(float(sys.argv[1]))"
 HELD_BY_VFORK = "import ctypes; lib = ctypes.CDLL(None); lib.vfork() or lib.sleep({seconds})"
@@ -60,3 +64,22 @@ def interpreter_beside(folder: Path, program: str, script: str) -> str:
     (folder / "bin" / program).write_text(f"#!/bin/sh\n{script}\n")
     (folder / "bin" / program).chmod(0o755)
     return str(folder / "bin" / "python")
+
+
+class Clock:
+    """A wall clock of its own for some processes: give them ``variables``, and set it at any time."""
+
+    def __init__(self, folder: Path) -> None:
+        compiler = shutil.which("cc")
+        if compiler is None:
+            pytest.skip("no C compiler")
+        library, self._file = folder / "set_clock.so", folder / "set_clock"
+        source = str(Path(__file__).with_name("set_clock.c"))
+        subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", str(library), source], check=True)
+        self._file.write_bytes(bytes(8))
+        self.variables = {"LD_PRELOAD": str(library), "SET_CLOCK": str(self._file)}
+
+    def add(self, seconds: int) -> None:
+        """It shows so much more than the machine's."""
+        with self._file.open("r+b") as file:
+            file.write(struct.pack("l", seconds))

@@ -24,14 +24,14 @@ _POLL_S = 0.2
 _T = TypeVar("_T")
 
 
-def wait_for(ask: Callable[[], _T | None], within_s: float, what: str | Callable[[], str]) -> _T:
+def wait_for(ask: Callable[[], _T | None], within_s: float, what: str | Callable[[], str], *, poll_s: float = _POLL_S) -> _T:
     """What ``ask`` gives, as soon as it gives something."""
     until_s = time.monotonic() + within_s
     while time.monotonic() < until_s:
         found = ask()
         if found:
             return found
-        time.sleep(_POLL_S)
+        time.sleep(poll_s)
     pytest.fail(f"{what() if callable(what) else what}: not within {within_s:g} s")
 
 

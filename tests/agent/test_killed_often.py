@@ -26,6 +26,7 @@ ROUNDS = int(os.environ.get("PARDBG_TEST_ROUNDS", "200"))
 SOON = ("--silent-after", "4", "--silent-at-most", "6")
 SOON_S, LATE_S = 3.0, 16.0
 """Half of the kills come while it starts; the others also while it scans, keeps evidence, and tells."""
+OPENINGS = 10
 ANSWERS = (200, 200, 503, 429, 500)
 NAME = "killed-often"
 
@@ -105,6 +106,31 @@ def test_agent_that_is_killed_200_times_loses_nothing_and_harms_nobody(tmp_path:
         (3, {2})
     ]
     assert {body["id"] for body in bodies} == {first}
+
+
+def test_agent_that_is_killed_just_when_it_opens_an_incident_finds_it_again(
+    tmp_path: Path, record_property: RecordProperty
+) -> None:
+    name, after_ms, kept_then, told_ids = "killed-at-once", [], [], []
+    with running_job("train", "--fault", "lock", folder=tmp_path, job_id=name) as job:
+        job.wait_until_hung()
+        pids = job.pids
+        for _ in range(OPENINGS):
+            with hook() as told, running_agent(*SOON, "--webhook", told.url) as agent:
+                wait_for(lambda: f"{name}: hung" in agent.tell(), 90.0, agent.tell, poll_s=0.002)
+                after_ms.append(random.uniform(0.0, 60.0))
+                time.sleep(after_ms[-1] / 1000)
+                agent.end(signal.SIGKILL)
+                kept_then.append([one["id"] for one in agent.incidents(name)])
+                agent.start()
+                found = wait_for(lambda: agent.incidents(name), 90.0, agent.tell)
+                wait_for(lambda: [body for body in told.bodies if body["job"] == name], 60.0, agent.tell)
+                told_ids.append({body["id"] for body in told.bodies if body["job"] == name})
+                assert [one["id"] for one in found] == sorted(told_ids[-1])
+                assert kept_then[-1] in ([], sorted(told_ids[-1]))
+        assert job.pids == pids
+    kept = sum(map(bool, kept_then))
+    note(record_property, name, {"rounds": OPENINGS, "was_kept": kept, "after_ms": [round(one) for one in after_ms]})
 
 
 def end_while_it_scans(agent: RunningAgent) -> float:

@@ -1,7 +1,5 @@
 """Jobs that are well, though they pause, start anew or end: nobody is told, by neither way. Time is compressed: 4 s, not 30."""
 
-import contextlib
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -14,7 +12,7 @@ from tests.agent.figures import RecordProperty, note
 from tests.agent.running import running_agent, running_alerting
 from tests.dashboards.history import free_port
 from tests.incidents.making import hook
-from tests.live.running import RunningJob, process_state, running_job
+from tests.live.running import process_state, running_job
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -33,7 +31,6 @@ class Life:
     for_s: float = 75.0
     launcher: tuple[str, ...] = ()
     is_prepared: bool = False
-    during: Callable[[RunningJob], None] | None = None
 
     def run(self, folder: Path, job_id: str, launcher: tuple[str, ...] = ()) -> list[str]:
         """Lives it, and says which states the ranks were seen in at the end."""
@@ -44,25 +41,9 @@ class Life:
         ) as job:  # fmt: skip
             until_s = time.monotonic() + self.for_s
             job.wait_until_hung()
-            if self.during is not None:
-                self.during(job)
             while time.monotonic() < until_s and not job._has_ended():
                 time.sleep(0.5)
             return [process_state(pid) or "gone" for pid in job.pids.values()]
-
-
-def read_slowly(job: RunningJob) -> None:
-    """The dead server lives after all: 256 KiB at 8 KiB/s."""
-    descriptor = os.open(job.folder / "work" / "shard_stuck.pt", os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        quiet_since_s = time.monotonic()
-        while time.monotonic() - quiet_since_s < 3.0:
-            with contextlib.suppress(BlockingIOError):
-                if os.read(descriptor, 8192):
-                    quiet_since_s = time.monotonic()
-            time.sleep(1.0)
-    finally:
-        os.close(descriptor)
 
 
 LIVES = [
@@ -71,15 +52,15 @@ LIVES = [
     Life("very-slow", ("--step-s", "8", "--ready-step", "1"), for_s=100.0),
     Life("straggler", ("--step-s", "8", "--ready-step", "1", "--uneven"), for_s=100.0),
     Life("reads", ("--fault", "slow-read")),
-    Life("saves", ("--fault", "checkpoint"), during=read_slowly),
+    Life("saves", ("--saves",), "pausing"),
     Life(
         "fails", ("--fault", "fails-often", "--for-s", "8", "--ready-step", "2"),
         launcher=("--max-restarts=3", "--monitor-interval=0.5"), for_s=110.0,
     ),
     Life("prepared", is_prepared=True),
-    Life("prepared-saves", ("--fault", "checkpoint"), is_prepared=True, during=read_slowly),
-    Life("evaluates", program="evaluating", is_prepared=True),
-    Life("evaluates-unprepared", program="evaluating"),
+    Life("evaluates", program="pausing"),
+    Life("prepared-saves", ("--saves",), "pausing", is_prepared=True),
+    Life("prepared-evaluates", program="pausing", is_prepared=True),
 ]  # fmt: skip
 
 

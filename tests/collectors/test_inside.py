@@ -21,9 +21,11 @@ from pardbg.collectors.live.recorders.http_exchange import NoAnswerError, exchan
 from pardbg.collectors.live.recorders.listening import UnixAddress
 from pardbg.collectors.live.recorders.rank_root import opened_root
 from pardbg.collectors.live.recorders.trusted_file import RefusedError, looked_up, read_file
-from pardbg.collectors.opening import read_source_inside
 from pardbg.collectors.probe.page_format import StepRecord
 from pardbg.collectors.procfs.id_map import find_inner_id
+from pardbg.collectors.reading import Reader, Task
+from pardbg.collectors.reading_job import SourceRead, SourceRequest
+from pardbg.collectors.reading_protocol import FileRead
 from pardbg.collectors.vitals.page_file import open_page
 from pardbg.watchdog.errors import ParseError
 from pardbg.watchdog.model.heartbeat import Heartbeat
@@ -83,8 +85,22 @@ def work(box: Contained, request: pytest.FixtureRequest) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def reader() -> Iterator[Reader]:
+    with Reader() as pool:
+        yield pool
+
+
 def inside(box: Contained, path: Path) -> bytes:
     return b"/" + bytes(path.relative_to(box.root))
+
+
+def source(reader: Reader, box: Contained, name: bytes, uid: int = UID) -> str:
+    """Why a source below its root is not read; empty if it is."""
+    request = SourceRequest(path=name, lines=(1,), inside=box.whose, uid=uid, whose=box.whose)
+    answer = reader.ask([Task(request=request, path="it")], within_s=20)["it"]
+    assert isinstance(answer, SourceRead | FileRead)
+    return answer.problem.detail if isinstance(answer, FileRead) and answer.problem else ""
 
 
 def test_a_file_below_its_root_is_read_also_across_its_mounts_and_by_links_that_are_absolute_there(
@@ -128,28 +144,26 @@ NO_WAYS: dict[str, tuple[str, Callable[[Contained], str]]] = {
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # a socket that is bound stays where it is
 @pytest.mark.parametrize("trap", NO_FILES)
-def test_only_a_file_of_its_user_is_opened(trap: str, box: Contained, root: int, work: Path) -> None:
+def test_only_a_file_of_its_user_is_opened(trap: str, box: Contained, root: int, reader: Reader, work: Path) -> None:
     path = work / "file"
     NO_FILES[trap](path, box)
     with pytest.raises(RefusedError):
         read_file(inside(box, path), UID, root=root)
-    with pytest.raises((ParseError, OSError)):
-        read_source_inside(root, inside(box, path), UID)
+    assert source(reader, box, inside(box, path))
     if trap == "a FIFO":  # nobody has opened it
         with pytest.raises(OSError, match="No such device or address"):
             os.open(path, os.O_WRONLY | os.O_NONBLOCK)
 
 
 @pytest.mark.parametrize("name", [b"/proc/1/status", b"/sys/kernel/mm/transparent_hugepage/enabled"])
-def test_no_file_of_the_kernel_is_opened(name: bytes, root: int) -> None:
+def test_no_file_of_the_kernel_is_opened(name: bytes, box: Contained, root: int, reader: Reader) -> None:
     with pytest.raises(RefusedError, match="kernel's own"):
         read_file(name, UID, root=root)
-    with pytest.raises(ParseError, match="of the kernel"):
-        read_source_inside(root, name, UID)
+    assert "of the kernel" in source(reader, box, name)
 
 
 @pytest.mark.parametrize("way", NO_WAYS)
-def test_nothing_leads_out(way: str, box: Contained, root: int, work: Path) -> None:
+def test_nothing_leads_out(way: str, box: Contained, root: int, reader: Reader, work: Path) -> None:
     target, rest = NO_WAYS[way]
     (work / "out").symlink_to(target or ".")
     name = inside(box, work / "out") + b"/" + rest(box).lstrip("/").encode()
@@ -157,18 +171,16 @@ def test_nothing_leads_out(way: str, box: Contained, root: int, work: Path) -> N
     with pytest.raises(OSError, match="No such file" if "magic" not in way else "symbolic links") as caught:
         read_file(name, UID, root=root)
     assert not isinstance(caught.value, RefusedError)
-    with pytest.raises(OSError, match=caught.value.strerror):
-        read_source_inside(root, name, UID)
+    assert source(reader, box, name) == caught.value.strerror
 
 
-def test_a_source_that_its_user_may_not_read_is_not_read_for_him(box: Contained, root: int, work: Path) -> None:
+def test_a_source_that_its_user_may_not_read_is_not_read_for_him(box: Contained, reader: Reader, work: Path) -> None:
     path = work / "train.py"
     path.write_text("x = 1")
-    assert read_source_inside(root, inside(box, path), NOBODY).data == b"x = 1"
+    assert source(reader, box, inside(box, path), NOBODY) == ""
     path.chmod(0o640)
-    with pytest.raises(ParseError, match="may not read"):
-        read_source_inside(root, inside(box, path), NOBODY)
-    assert read_source_inside(root, inside(box, path), UID).data == b"x = 1"
+    assert source(reader, box, inside(box, path), NOBODY)
+    assert source(reader, box, inside(box, path)) == ""
 
 
 def test_what_is_put_in_its_place_during_the_look_is_not_read(box: Contained, root: int, work: Path) -> None:

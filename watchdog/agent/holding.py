@@ -16,6 +16,7 @@ from pardbg.watchdog.agent.history import KEPT_S, History
 from pardbg.watchdog.agent.metrics import metrics_text
 from pardbg.watchdog.agent.server.held import Series
 from pardbg.watchdog.agent.shown_cards import show_cards
+from pardbg.watchdog.model.device import DeviceSeen
 from pardbg.watchdog.model.evidence import Evidence, Observation
 from pardbg.watchdog.model.heartbeat import Heartbeat
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName
@@ -62,15 +63,23 @@ class Holding:
             for rank in job.ranks
             for seen in _observations(rank)
         ]
+        return [*signs, *(item for item in self.devices(job, 0) if isinstance(item.observation, DeviceSeen))]
+
+    @property
+    def has_devices(self) -> bool:
+        """See `Held`."""
+        return self._gpus is not None and bool(self._gpus.latest())
+
+    def devices(self, job: WatchedJob, sample: int) -> Sequence[Evidence]:
+        """See `Held`."""
         if self._gpus is None:
-            return signs
+            return ()
+        host = self._agent.snapshot.host
         ranks = [
-            RankProcess(
-                rank=rank.rank, pid=rank.pid, started_ticks=rank.started_ticks, host=snapshot.host, local_rank=rank.local_rank
-            )
+            RankProcess(rank=rank.rank, pid=rank.pid, started_ticks=rank.started_ticks, host=host, local_rank=rank.local_rank)
             for rank in job.ranks
         ]
-        return [*signs, *describe_devices(self._gpus, ranks, 0, KEPT_S)]
+        return describe_devices(self._gpus, ranks, sample, KEPT_S)
 
     def entries(self, job: WatchedJob, wanted: Sequence[Wanted]) -> Sequence[Cut]:  # noqa: ARG002 - see the module
         """See `Held`."""

@@ -1,8 +1,8 @@
 """Which of the agents of a job leads: scans it, opens the one incident and raises the one alert.
 
-Agents have an order, that of the job's nodes, in which the lowest ranks come first. The first one that answers leads, whether
-it has noticed anything or not: to be asked about a job means that another agent suspects it. So nobody asks a thousand. One
-that gives no answer is waited for, `SILENCE_S` in all, and then passed over.
+The one with the lowest rank leads, whether it has noticed anything or not: to be asked about a job means that another agent
+suspects it. Where agents have the order of the job's nodes, only those before this one are asked, a few at a time, until one
+answers; so nobody asks a thousand. One that gives no answer is waited for, `SILENCE_S` in all, and then passed over.
 """
 
 import time
@@ -37,7 +37,7 @@ Ask = Callable[[str], Word | None]
 
 @dataclass
 class Leading:
-    """The question for one job. ``before`` are the agents before this one, in order."""
+    """The question for one job. ``before`` are the agents to ask: those before this one, or all if there is no order."""
 
     before: Sequence[str]
     lowest: int
@@ -49,6 +49,8 @@ class Leading:
         for word in self._words(clock):
             if word is None:
                 return Part.WAIT
+            if word.lowest == self.lowest:  # our own
+                continue
             if word.incident:
                 return Part.FOLLOW
             if word.lowest < self.lowest:

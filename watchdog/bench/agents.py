@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from pardbg.watchdog.bench.certificates import Pair, make_authority, sign
+from pardbg.watchdog.bench.certificates import make_authority, sign
 from pardbg.watchdog.bench.simulated_agents import Order, serve_agents
 from pardbg.watchdog.errors import PardbgError
 from pardbg.watchdog.model.base import Noun
@@ -42,8 +42,10 @@ class AgentsRow(Noun, frozen=True, kw_only=True):
     verdict: str
 
 
-def measure_agents(progress: Callable[[str], None], sizes: tuple[int, ...] = SIZES, fault: str = FAULT) -> Iterator[AgentsRow]:
-    """Scans a simulated job of each size.
+def measure_agents(
+    progress: Callable[[str], None], sizes: tuple[int, ...] = SIZES, fault: str = FAULT, options: tuple[str, ...] = ()
+) -> Iterator[AgentsRow]:
+    """Scans a simulated job of each size, with these further options.
 
     Raises:
         PardbgError: if the agents do not come up, or the scan gives no report.
@@ -51,10 +53,10 @@ def measure_agents(progress: Callable[[str], None], sizes: tuple[int, ...] = SIZ
     for nodes in sizes:
         progress(f"simulating {nodes} agents of {RANKS_PER_HOST} ranks")
         with tempfile.TemporaryDirectory(prefix="pardbg-agents-") as name:
-            yield _measure(Path(name), nodes, fault)
+            yield _measure(Path(name), nodes, fault, options)
 
 
-def _measure(folder: Path, nodes: int, fault: str) -> AgentsRow:
+def _measure(folder: Path, nodes: int, fault: str, options: tuple[str, ...]) -> AgentsRow:
     authority = make_authority(folder)
     recipe = Recipe(fault=fault, ranks=nodes * RANKS_PER_HOST, entries=_ENTRIES)
     order = Order(recipe=recipe, folder=str(folder), certificate=str(authority.certificate), key=str(authority.key))
@@ -63,7 +65,9 @@ def _measure(folder: Path, nodes: int, fault: str) -> AgentsRow:
     agents.start()
     try:
         _wait_for(folder / "agents.txt", agents)
-        return _scan(folder, authority, sign(authority, folder, "root"), nodes)
+        user = sign(authority, folder, "root")
+        shown = ("--tls-ca", str(authority.certificate), "--tls-cert", str(user.certificate), "--tls-key", str(user.key))
+        return _scan(folder, nodes, (*shown, *options))
     finally:
         agents.terminate()
         agents.join()
@@ -77,10 +81,9 @@ def _wait_for(path: Path, agents: "multiprocessing.process.BaseProcess") -> None
         time.sleep(0.05)
 
 
-def _scan(folder: Path, authority: Pair, user: Pair, nodes: int) -> AgentsRow:
+def _scan(folder: Path, nodes: int, options: tuple[str, ...]) -> AgentsRow:
     words = [sys.executable, "-m", "pardbg", "scan", "--job", "run:sim", "--via", "agents", "--json", "--timeout=60"]
-    words += ["--agents", str(folder / "agents.txt"), "--tls-ca", str(authority.certificate)]
-    words += ["--tls-cert", str(user.certificate), "--tls-key", str(user.key)]
+    words += ["--agents", str(folder / "agents.txt"), *options]
     began_s = time.monotonic()
     with (folder / "report.json").open("w+b") as output:
         child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output)  # noqa: S603 - our own words

@@ -1,4 +1,4 @@
-"""Certificates for measurements and tests: an authority, and what it signs, by the program `openssl`. ECDSA P-256, good for a day."""
+"""Certificates for measurements and tests: an authority and what it signs, by the program `openssl`. ECDSA P-256, for a day."""
 
 import subprocess
 from collections.abc import Sequence

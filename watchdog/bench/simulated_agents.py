@@ -73,7 +73,7 @@ async def _serve(order: Order, conversation: _Packed) -> None:
     hosts = addresses_of(len(conversation.nodes))
     node_of = dict(zip(hosts, conversation.nodes, strict=True))
     people = People("")
-    access = Access(Identifier(people), Authoriser())
+    access = Access(Identifier(people), Authoriser(), ServerOptions().patience_s)
 
     async def look(request: web.Request) -> web.Response:
         _, body = await access.receive(request)

@@ -39,7 +39,7 @@ Examples:
 @_option("--munge/--no-munge", "has_munge", default=False, help="Believe munge credentials.")
 @_option("--munge-socket", default="", metavar="PATH", help="Of munged, if it is not the usual one.")
 @_option("--kubernetes", "is_kubernetes", is_flag=True, help="Ask the API server who may see a job.")
-@_option("--agents", "agents", default="", metavar="LIST", help="The other agents: n[01-64], a file, or an http_sd URL.")
+@_option("--agents", "agents", default="", metavar="LIST", help="The other agents: n[01-64], a file, an http_sd URL, dns:NAME.")
 @_option("--peer-token-file", type=_FILE, metavar="FILE", help="The token this agent shows to others.")
 @_option("--peer-ca", type=_FILE, metavar="FILE", help="Who signs the other agents' certificates; --client-ca if not given.")
 @_option(
@@ -76,6 +76,7 @@ def agent(**options: Any) -> None:
     keeps what it finds for `pardbg incidents`. It reads /proc and what probes keep; it stops and signals nobody. SIGTERM ends
     it. Every option may also be given in the environment: --keep-days as PARDBG_AGENT_KEEP_DAYS.
     """
-    from pardbg.watchdog.agent.running import Request, run_agent  # noqa: PLC0415 - `--help` does not wait for it
+    from pardbg.watchdog.agent.request import Request  # noqa: PLC0415 - `--help` does not wait for it
+    from pardbg.watchdog.agent.running import run_agent  # noqa: PLC0415
 
     run_agent(Request(**options))

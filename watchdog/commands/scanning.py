@@ -77,7 +77,7 @@ def run_scan(request: Request, progress: Progress) -> Scanned:
         policy=Policy(request.attach),
         is_kept=request.is_kept,
     )
-    if route.slurm_job is not None and not route.slurm_job.state.holds_nodes:
+    if route.slurm_job is not None and route.is_slurms_alone:
         return scan_slurm_ended(route.slurm_job, query, settings, progress)
     if route.kubernetes_job is not None and not route.kubernetes_job.running:
         return scan_kubernetes_ended(route.kubernetes_job, query, settings, progress)

@@ -49,8 +49,13 @@ class Circumstances:
 @without_garbage_collection()
 def judge(view: EvidenceView, circumstances: Circumstances) -> Report:
     """Decides. The same evidence gives the same report, in whatever order it was read."""
-    situation = Situation.of(view, circumstances.rules, circumstances.reach)
-    motion = situation.motion
+    return judge_situation(Situation.of(view, circumstances.rules, circumstances.reach), circumstances)
+
+
+@without_garbage_collection()
+def judge_situation(situation: Situation, circumstances: Circumstances) -> Report:
+    """The same of evidence from which all has been derived, with the rules and the reach of the circumstances."""
+    view, motion = situation.view, situation.motion
     findings, set_aside = ((), ()) if circumstances.is_void else _find(situation)
     haste = find_haste(situation, findings[0]) if findings else None
     if haste:

@@ -16,7 +16,7 @@ from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import count_ranks
 from pardbg.watchdog.errors import InputError
 from pardbg.watchdog.graph.motion import is_astir
-from pardbg.watchdog.judge.judge import Circumstances, haste_of, judge
+from pardbg.watchdog.judge.judge import Circumstances, haste_of, judge_situation
 from pardbg.watchdog.model.evidence import Absence, Evidence
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName
 from pardbg.watchdog.model.report import Report
@@ -104,7 +104,7 @@ class _SoFar:
         """What follows from the evidence; in a job of many ranks that takes seconds, so it is kept until there is more."""
         known = self.derived
         if known is None or known[1] != len(self.more) or list(map(id, known[0])) != list(map(id, self.samples)):
-            situation = Situation.of(EvidenceView.of(self.evidence), settings.rules)
+            situation = Situation.of(EvidenceView.of(self.evidence), settings.rules, self.site.reach)
             known = self.derived = tuple(self.samples), len(self.more), situation
         return known[2]
 
@@ -259,7 +259,6 @@ def _is_stack_absence(item: Evidence) -> bool:
 
 
 def _conclude(so_far: _SoFar, settings: Settings, took_s: float) -> Scanned:
-    evidence = so_far.evidence
     circumstances = Circumstances(
         decided_at=now_rfc3339(),
         took_s=round(took_s, 3),
@@ -270,5 +269,5 @@ def _conclude(so_far: _SoFar, settings: Settings, took_s: float) -> Scanned:
         is_void=so_far.is_void,
         reach=so_far.site.reach,
     )
-    report = judge(EvidenceView.of(evidence), circumstances)
-    return Scanned(report, evidence, is_interrupted=so_far.is_interrupted)
+    report = judge_situation(so_far.situation(settings), circumstances)
+    return Scanned(report, so_far.evidence, is_interrupted=so_far.is_interrupted)

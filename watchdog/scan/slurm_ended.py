@@ -1,4 +1,4 @@
-"""A Slurm job that has ended: what Slurm says of its end, and what its ranks have left on this machine and in its output."""
+"""A Slurm job that has ended or is ending: what Slurm says of it, and what its ranks have left on this machine and in its output."""
 
 import time
 
@@ -10,9 +10,12 @@ from pardbg.collectors.reading_job import ScriptOutput
 from pardbg.watchdog.errors import InputError
 from pardbg.watchdog.model.evidence import Evidence, SchedulerEnding
 from pardbg.watchdog.model.names import CollectorName, JobSource
+from pardbg.watchdog.scan.ended import scan_ended
 from pardbg.watchdog.scan.scan import Progress, Scanned, Settings
 from pardbg.watchdog.scan.scheduler_ended import Told, scan_what_is_left
+from pardbg.watchdog.scan.slurm_next import tell_ending, tell_next
 from pardbg.watchdog.scan.slurm_notices import complete
+from pardbg.watchdog.scan.unseen import tell_unseen
 
 
 def scan_slurm_ended(job: SlurmJob, query: JobQuery, settings: Settings, progress: Progress) -> Scanned:
@@ -23,6 +26,8 @@ def scan_slurm_ended(job: SlurmJob, query: JobQuery, settings: Settings, progres
     """
     began_s = time.monotonic()
     ending = ending_of(job)
+    if ending is None and job.is_ending:
+        return _scan_ending(job, query, settings, progress)
     if ending is None:
         why = f" ({job.reason})" if job.reason else ""
         raise InputError(f"Slurm job {job.spelled} is {job.raw_state.lower()}{why}", remedy="scan it when it runs")
@@ -31,7 +36,17 @@ def scan_slurm_ended(job: SlurmJob, query: JobQuery, settings: Settings, progres
     heard = complete(job, output.notices) if isinstance(output, ScriptOutput) else job
     told_ending = _evidence(heard, ending_of(heard) or ending, is_hearsay=heard is not job)
     told = Told(job.spelled, JobSource.SLURM, _commands(job), (*evidence_of(output, job.log_path), told_ending), (), began_s)
-    return scan_what_is_left(told, query, settings, progress)
+    scanned = scan_what_is_left(told, query, settings, progress)
+    return scanned.with_notes(tell_next(job, has_evidence=bool(scanned.report.coverage.ranks_seen)))
+
+
+def _scan_ending(job: SlurmJob, query: JobQuery, settings: Settings, progress: Progress) -> Scanned:
+    """Nobody says why it ends: undetermined, unless its ranks have left something here."""
+    left = scan_ended(query, settings, progress)
+    if left is not None:
+        return left.with_notes((tell_ending(job), *tell_next(job, has_evidence=True)))
+    unseen = tell_unseen(job.spelled, JobSource.SLURM, tell_ending(job), {}, settings)
+    return unseen.with_notes(tell_next(job, has_evidence=False))
 
 
 def _evidence(job: SlurmJob, ending: SlurmEnding, *, is_hearsay: bool) -> Evidence:

@@ -10,8 +10,7 @@ from pardbg.watchdog.transport.agent_addresses import AgentAddress
 from pardbg.watchdog.transport.munge import MungeError
 from pardbg.watchdog.transport.printable import printable
 
-EXPECTED = (aiohttp.ClientError, asyncio.TimeoutError, OSError, ValueError, LookupError, MungeError)
-"""What a hostile or broken agent, or a network, can make the client raise."""
+_DEEPEST = 4
 
 
 _MEANINGS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], AbsenceReason, str], ...] = (
@@ -55,14 +54,16 @@ def _explain_tls(error: BaseException, where: str) -> tuple[AbsenceReason, str] 
     return AbsenceReason.UNREADABLE, f"what answers at {where} does not speak TLS as agents do: {words}"
 
 
-def _find_tls_error(error: BaseException | None) -> ssl.SSLError | None:
-    """It may be wrapped."""
-    for _ in range(4):
-        if error is None or isinstance(error, ssl.SSLError):
-            return error
-        inner = getattr(error, "certificate_error", None) or getattr(error, "os_error", None)
-        error = inner if isinstance(inner, BaseException) else error.__cause__
-    return None
+def _find_tls_error(error: BaseException) -> ssl.SSLError | None:
+    """The innermost: aiohttp wraps it in what is called so, too."""
+    found = error if isinstance(error, ssl.SSLError) else None
+    for _ in range(_DEEPEST):
+        inner = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error.__cause__
+        if not isinstance(inner, BaseException):
+            break
+        error = inner
+        found = error if isinstance(error, ssl.SSLError) else found
+    return found
 
 
 def _words(error: BaseException) -> str:

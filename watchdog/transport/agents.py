@@ -21,7 +21,7 @@ from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.names import AbsenceReason
 from pardbg.watchdog.transport.agent_access import AgentAccess, Badge, tls_context
 from pardbg.watchdog.transport.agent_addresses import AgentAddress
-from pardbg.watchdog.transport.agent_failures import EXPECTED, explain_failure
+from pardbg.watchdog.transport.agent_failures import explain_failure
 from pardbg.watchdog.transport.agent_words import (
     DEFLATE,
     JSON,
@@ -35,6 +35,7 @@ from pardbg.watchdog.transport.answer import Answer, no_answer
 from pardbg.watchdog.transport.assembling import LARGEST_DATA_BYTES
 from pardbg.watchdog.transport.descriptors import allow_descriptors
 from pardbg.watchdog.transport.lines import unpack
+from pardbg.watchdog.transport.munge import MungeError
 from pardbg.watchdog.transport.tls_buffers import keep_buffers_small
 
 CONNECT_S = 8.0
@@ -152,7 +153,7 @@ class Agents:
             is_shown = not all(address.socket for address in addresses)  # there the kernel says who comes
             badge = self._badge.show(asked.method, asked.path, asked.body) if is_shown else {}
             tasks = [self._loop.create_task(self._ask_one(address, asked, badge, heard)) for address in addresses]
-        except EXPECTED as error:
+        except MungeError as error:
             yield from (no_answer(address.node, *explain_failure(error, address)) for address in addresses)
             return
         try:
@@ -189,7 +190,7 @@ class Agents:
                 if attempt and badge:
                     badge = self._badge.show(asked.method, asked.path, asked.body)
                 got = await self._attempt(address, asked, {} if address.socket else badge)
-            except EXPECTED as error:
+            except Exception as error:  # noqa: BLE001 - whatever an agent can make the client raise, it has its reason
                 reason, detail = explain_failure(error, address)
                 got = _Heard(node=address.node, reason=reason, detail=detail)
                 if attempt == 0 and isinstance(error, aiohttp.ServerDisconnectedError):

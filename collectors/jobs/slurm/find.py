@@ -6,8 +6,8 @@
    ``squeue --json`` of Slurm 22.05 does so even with it), and its answer has the same form in every version. `squeue` takes
    its place only where `scontrol` is missing or says what cannot be read.
 2. Of a job that runs: `sinfo` (the node table: about 1 kB a node), then ``scontrol show step ID`` (one job). They tell which
-   nodes do not answer, and which step trains. Of one that was cancelled, requeued or forgotten: `sacct`, which asks the
-   database daemon and leaves the controller alone. Then, if a node has failed, `sinfo`.
+   nodes do not answer, and which step trains. Of one that was cancelled, requeued or forgotten, or is completing: `sacct`,
+   which asks the database daemon and leaves the controller alone. Then, if a node has failed, `sinfo`.
 
 Cost: 20 ms a command on an idle cluster. The first may take all the time there is, the others `EXTRA_S` each; once one has
 timed out the rest is left. Nothing is retried, nothing stays behind.
@@ -16,7 +16,7 @@ timed out the rest is left. Nothing is retried, nothing stays behind.
 from pardbg.collectors.jobs.slurm.building import Findings, build_job
 from pardbg.collectors.jobs.slurm.choosing import choose_records
 from pardbg.collectors.jobs.slurm.commands import show_accounting, show_nodes, show_steps
-from pardbg.collectors.jobs.slurm.history import last_ended_run, last_runs, with_canceller
+from pardbg.collectors.jobs.slurm.history import last_ended_run, last_runs, with_canceller, with_known_end
 from pardbg.collectors.jobs.slurm.interview import Interview
 from pardbg.collectors.jobs.slurm.job import SlurmJob
 from pardbg.collectors.jobs.slurm.listing import list_records
@@ -66,6 +66,9 @@ def find_slurm_job(query: str, until_s: float) -> SlurmJob | Absence:
 def _ask_of_known(interview: Interview, chosen: tuple[SlurmRecord, ...], query: SlurmQuery) -> Findings:
     """What the controller's own record leaves open depends on the state."""
     first = chosen[0]
+    if first.state is SlurmState.COMPLETING:
+        accounted = interview.ask(show_accounting(query.name), lambda answer: parse_sacct(answer.text)) or ()
+        return _gather(interview, (with_known_end(first, accounted), *chosen[1:]), Findings(records=chosen))
     if first.state.holds_nodes:
         nodes = _ask_nodes(interview, chosen)
         return _gather(interview, chosen, Findings(records=chosen, nodes=nodes, steps=_ask_steps(interview, chosen, query)))

@@ -1,16 +1,33 @@
-"""What accounting knows of the runs of a job: who cancelled it, and how a run ended before the job was requeued. Pure."""
+"""What accounting knows of the runs of a job: who cancelled it, why it is completing, how a run ended before it was requeued. Pure."""
 
 from collections.abc import Sequence
 
 import msgspec
 
-from pardbg.collectors.parsing.slurm_record import SlurmRecord
+from pardbg.collectors.parsing.slurm_record import SlurmRecord, SlurmState
+
+_BY_REASON = {
+    "TimeLimit": SlurmState.TIMEOUT,
+    "DeadLine": SlurmState.DEADLINE,
+    "OutOfMemory": SlurmState.OUT_OF_MEMORY,
+    "NonZeroExitCode": SlurmState.FAILED,
+}
+"""What the controller gives as the reason of a job that is completing, where it is one of its end."""
 
 
 def with_canceller(record: SlurmRecord, accounted: Sequence[SlurmRecord]) -> SlurmRecord:
     """The record with the user who cancelled it, where accounting says so."""
     named = [run.cancelled_by for run in _runs_of(record, accounted) if run.cancelled_by is not None]
     return msgspec.structs.replace(record, cancelled_by=named[-1]) if named else record
+
+
+def with_known_end(record: SlurmRecord, accounted: Sequence[SlurmRecord]) -> SlurmRecord:
+    """The record of a job that is completing, with the state in which it will be when that is over, if anybody says it."""
+    runs = _runs_of(record, accounted)
+    said = runs[-1].state if runs and runs[-1].state.is_over else _BY_REASON.get(record.reason, record.state)
+    if not said.is_over or said is SlurmState.COMPLETED:
+        return record
+    return with_canceller(msgspec.structs.replace(record, state=said), accounted)
 
 
 def last_ended_run(record: SlurmRecord, accounted: Sequence[SlurmRecord]) -> SlurmRecord | None:

@@ -91,6 +91,11 @@ class SlurmJob(Noun, frozen=True, kw_only=True):
         return tuple(node for node in self.nodes if node not in out)
 
     @property
+    def is_ending(self) -> bool:
+        """Whether Slurm is ending its processes now: nothing can be started in it, and one that is stuck keeps it so."""
+        return self.state is SlurmState.COMPLETING or "COMPLETING" in self.raw_state.upper()
+
+    @property
     def srun_job_id(self) -> int:
         """What `srun --jobid` takes: it wants a het job's leader and, for its parts, ``--het-group``."""
         return self.job_id if self.het_job_id is None else self.het_job_id

@@ -136,14 +136,18 @@ def test_killed_rank_that_nobody_waited_for_has_ended_with_its_signal(start: Sta
     assert find_world(JobQuery(pids=(ranks[1],))).world == world
 
 
-def test_rank_in_its_own_pid_and_mount_namespace_is_found_and_not_at_home(start: Start, port: int) -> None:
+def test_rank_in_namespaces_of_its_own_is_found_and_not_at_home_with_the_numbers_that_it_has_there(
+    start: Start, port: int
+) -> None:
     job = f"container-{port}"
-    command = ("unshare", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc", sys.executable, "-c", SLEEP)
+    unshare = ("unshare", "--user", "--map-user=1000", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc")
+    command = (*unshare, sys.executable, "-c", SLEEP)
     outer = start(rank_environment(0, 1, port, PARDBG_JOB=job), command)
     rank = child_of(outer)
     wait_until(lambda: b"time.sleep" in Path(f"/proc/{rank}/cmdline").read_bytes().split(b"\0")[2])
     world = find(job).world
     assert [(found.pid, found.is_at_home) for found in world.ranks] == [(rank, False)]
+    assert [(found.own_pid, found.uid, found.own_uid) for found in world.ranks] == [(1, os.getuid(), 1000)]
 
 
 def test_processes_that_say_nothing_of_a_rank_can_be_named(start: Start) -> None:

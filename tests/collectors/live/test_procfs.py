@@ -66,7 +66,7 @@ def test_counters_are_read() -> None:
     assert counters.last_ran_ms("cat (1, #threads: 1)\n---\nse.exec_start          :      12547996.946408\n") == 12547996.946408
     assert counters.last_ran_ms("") is None
     io = "rchar: 10\nwchar: 20\nsyscr: 7\nsyscw: 7\nread_bytes: 300\nwrite_bytes: 4000\ncancelled_write_bytes: 5\n"
-    assert counters.moved_bytes(io) == 330
+    assert counters.moved_bytes(io) == 4330
     assert counters.cpu_ns("698801 4000 7\n") == 698801
     assert counters.cpu_ns("") is None
     assert counters.last_processor("1 (a) b) S " + " ".join(map(str, range(100, 150)))) == 135

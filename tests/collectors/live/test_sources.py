@@ -2,6 +2,7 @@
 
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,9 +29,9 @@ import sys, time
 sys.path += {places!r}
 from pardbg.collectors.live import answering
 read = answering.read_source
-def stuck(path):
+def stuck(path, check=None):
     if path.endswith(b"trap.py"): time.sleep(60)
-    return read(path)
+    return read(path, check)
 answering.read_source = stuck
 from pardbg.collectors import reading_child
 reading_child.main()
@@ -42,6 +43,14 @@ def source(tmp_path: Path) -> Path:
     path = tmp_path / "train.py"
     path.write_text(PROGRAM)
     return path
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """Others may enter it."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        Path(name).chmod(0o711)
+        yield Path(name)
 
 
 @pytest.fixture
@@ -227,3 +236,32 @@ def test_eight_ranks_are_annotated_in_a_moment(tmp_path: Path) -> None:
         found = annotate_stacks(evidence, ranks)
         assert time.monotonic() - start_s < 2
     assert all(context is not None for item in found for context in contexts(item))
+
+
+# As a service does that may not become somebody else: root, with the right to read everything, and no other.
+HARDENED = ("setpriv", "--bounding-set=-all,+dac_read_search,+sys_ptrace", "--inh-caps=-all")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can read more than the rank's user")
+@pytest.mark.parametrize("wrapper", [(), HARDENED], ids=["root", "hardened"])
+def test_root_reads_no_source_that_the_rank_s_user_could_not_read(open_folder: Path, wrapper: tuple[str, ...]) -> None:
+    """He has chosen the path: a frame can be called anything."""
+    closed = open_folder / "closed"
+    closed.mkdir(mode=0o700)
+    secret, shared, hidden = open_folder / "secret.py", open_folder / "shared.py", closed / "hidden.py"
+    for path, group, mode in ((secret, 0, 0o640), (shared, 4242, 0o640), (hidden, 0, 0o644)):
+        path.write_text(PROGRAM)
+        os.chown(path, 0, group)
+        path.chmod(mode)
+    time.sleep(0.05)
+    as_user = ["setpriv", "--reuid=65534", "--regid=65534", "--groups=4242", "sleep", "60"]
+    with running(as_user) as pid:
+        time.sleep(0.1)
+        rank = replace(identify(pid), uid=65534)
+        evidence = [stacked(frame(secret), frame(shared), frame(hidden))]
+        seen = annotate_stacks(evidence, [rank], command=[*wrapper, *reader_command()])
+    assert contexts(seen[0]) == [None, STEP, None]
+    ((reason, detail),) = reasons(seen)
+    assert reason is AbsenceReason.DENIED
+    assert f"{secret}: " in detail
+    assert f"{hidden}: " in detail

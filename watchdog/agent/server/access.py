@@ -7,12 +7,16 @@ from pardbg.watchdog.agent.server.identifying import Identifier, confirm
 from pardbg.watchdog.agent.server.reading_body import read_body
 from pardbg.watchdog.agent.server.requester import Requester
 
+WHO = web.RequestKey("who", str)
+"""Who has sent a request, for the log."""
+
 
 class Access:
     """Asks them. ``may`` answers the second."""
 
-    def __init__(self, identifier: Identifier, may: Authoriser) -> None:
-        self._identifier = identifier
+    def __init__(self, identifier: Identifier, may: Authoriser, patience_s: float) -> None:
+        """``patience_s``: how long a body may take."""
+        self._identifier, self._patience_s = identifier, patience_s
         self.may = may
 
     async def identify(self, request: web.Request) -> Requester:
@@ -32,11 +36,11 @@ class Access:
             RefusedError: if nobody knows who asks, or the body cannot be used.
         """
         requester = await self._name(request)
-        body = await read_body(request)
+        body = await read_body(request, self._patience_s)
         confirm(requester, request.method, request.raw_path, body)
         return requester, body
 
     async def _name(self, request: web.Request) -> Requester:
         requester = await self._identifier.identify(request)
-        request["who"] = requester.name
+        request[WHO] = requester.name
         return requester

@@ -6,14 +6,14 @@ import os
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from pardbg.watchdog.agent.server.access import Access
+from pardbg.watchdog.agent.server.access import WHO, Access
 from pardbg.watchdog.agent.server.diary import Diary
 from pardbg.watchdog.agent.server.held import Held
 from pardbg.watchdog.agent.server.jobs import Jobs
 from pardbg.watchdog.agent.server.looks import Looks
 from pardbg.watchdog.agent.server.options import ServerOptions
 from pardbg.watchdog.agent.server.pages import Pages
-from pardbg.watchdog.agent.server.refused import RefusedError, complain
+from pardbg.watchdog.agent.server.refused import SERVER, RefusedError, complain
 from pardbg.watchdog.agent.server.sessions import Sessions
 from pardbg.watchdog.transport.agent_words import JOBS_PATH, LOOK_PATH, MOST_REQUEST_BYTES
 
@@ -27,7 +27,11 @@ def make_application(held: Held, options: ServerOptions, access: Access, session
     jobs = Jobs(held, access)
     looks = Looks(held, options, access, sessions, diary)
 
+    async def sign(_: web.Request, response: web.StreamResponse) -> None:
+        response.headers["Server"] = SERVER
+
     application = web.Application(middlewares=[_answering(diary)], client_max_size=MOST_REQUEST_BYTES)
+    application.on_response_prepare.append(sign)
     application.add_routes(
         [
             web.get("/metrics", pages.metrics),
@@ -61,7 +65,7 @@ def _answering(diary: Diary) -> "web.middleware":  # type: ignore[valid-type]
         except Exception as error:  # noqa: BLE001 - nobody else is to suffer, and nobody sees our insides
             diary.note_failure(what, f"{type(error).__name__} at {_place(error)}")
             refused = RefusedError(_FAILED, f"the agent failed: {type(error).__name__}", remedy="see its log")
-        diary.note_refusal(request.get("who", who), what, str(refused))
+        diary.note_refusal(request.get(WHO, who), what, str(refused))
         return complain(refused)
 
     return answer

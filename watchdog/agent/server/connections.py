@@ -1,7 +1,7 @@
 """Connections, bounded: how many, how long one may take to say what it wants, and what is said to bytes that are no HTTP.
 
-One too many is told so and closed; it is not read. One that has sent no whole request within `FIRST_S` is closed, and one that
-has been idle for `KEEP_S`.
+One too many is told so and closed; it is not read. One that has sent no whole request within the patience of the options is
+closed, and one that has been idle for `KEEP_S`.
 """
 
 import asyncio
@@ -18,9 +18,7 @@ from pardbg.watchdog.agent.server.options import ServerOptions
 from pardbg.watchdog.agent.server.refused import RefusedError, complain
 from pardbg.watchdog.transport.agent_words import JSON, Complaint
 
-FIRST_S = 10.0
 KEEP_S = 90.0
-HANDSHAKE_S = 10.0
 _FULL = 429
 NO_LOG = logging.Logger("nobody", logging.CRITICAL)  # noqa: LOG001 - it is to reach no handler
 """Who looks and who is refused is told elsewhere."""
@@ -32,6 +30,7 @@ class Connections:
     def __init__(self, server: web.Server, options: ServerOptions, diary: Diary) -> None:
         self._server, self._options, self._diary = server, options, diary
         self._from: Counter[str] = Counter()
+        self.patience_s = options.patience_s
 
     def __call__(self) -> asyncio.Protocol:
         """The protocol of one connection."""
@@ -76,7 +75,7 @@ class _Guarded(RequestHandler):
         is_admitted = self._connections.admit(self._peer)
         super().connection_made(transport)
         if is_admitted:
-            self._first = self._loop.call_later(FIRST_S, self._close_if_silent)
+            self._first = self._loop.call_later(self._connections.patience_s, self._close_if_silent)
         elif isinstance(transport, asyncio.Transport):
             transport.write(_TOO_MANY)
             self.force_close()
@@ -102,7 +101,7 @@ class _Guarded(RequestHandler):
 
     def _close_if_silent(self) -> None:
         if not self._request_count:
-            self._connections.note(self._peer, f"no whole request within {FIRST_S:.0f} s")
+            self._connections.note(self._peer, f"no whole request within {self._connections.patience_s:g} s")
             self.force_close()
 
 

@@ -15,6 +15,7 @@ _MOST_BYTES = 16 * 1024
 _FORM = re.compile(r"MUNGE:[A-Za-z0-9+/=]{1,8000}:", re.ASCII)
 _DECODED = re.compile(rb"STATUS: +(?P<status>\d+)\nUID: +(?P<uid>\d+)\n(?:.*\n)*?\n(?P<payload>[ -~]*)", re.ASCII)
 _UNAVAILABLE = 503
+_MEANINGS = {15: "it is too old", 16: "it is from the future: clocks differ", 17: "it has been used"}
 
 
 class Credentials:
@@ -43,7 +44,7 @@ class Credentials:
                 ) from error
         match = _DECODED.match(said[:_MOST_BYTES])
         if code != 0 or match is None or int(match["status"]) != 0:
-            words = complaint.decode("utf-8", "replace").strip()[:100] or f"status {code}"
+            words = complaint.decode("utf-8", "replace").strip()[:100] or _MEANINGS.get(code, f"status {code}")
             raise RefusedError(UNAUTHENTICATED, f"the munge credential does not count: {words}", remedy="make a new one")
         return int(match["uid"]), match["payload"].decode("ascii")
 

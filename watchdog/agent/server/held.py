@@ -40,6 +40,13 @@ class Held(Protocol):
     def series(self, job: WatchedJob, rank: int | None) -> Sequence[Series]:
         """Of one rank, or of all."""
 
+    @property
+    def has_devices(self) -> bool:
+        """Whether it watches any GPU."""
+
+    def devices(self, job: WatchedJob, sample: int) -> Sequence[Evidence]:
+        """What the GPUs of these ranks did in the last quarter of an hour, for the look of that number."""
+
     def suspect(self, world: str) -> None:
         """Another agent suspects a job, and asks this one to lead."""
 

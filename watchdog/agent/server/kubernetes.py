@@ -1,6 +1,7 @@
 """Kubernetes is asked who a token belongs to (TokenReview) and what he may do (SubjectAccessReview).
 
-Deadline: `WITHIN_S` a question, at most `AT_ONCE` at once. Answers are kept for `KEPT_S`. Whatever goes wrong is a refusal.
+Deadline: that of the options for a question, at most `AT_ONCE` at once. Answers are kept for `KEPT_S`. Whatever goes wrong is a
+refusal.
 """
 
 import asyncio
@@ -20,7 +21,6 @@ from pardbg.watchdog.errors import InputError
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.names import AbsenceReason
 
-WITHIN_S = 5.0
 KEPT_S = 30.0
 AT_ONCE = 8
 _MOST_KEPT = 1000
@@ -153,9 +153,10 @@ class Kubernetes:
     async def _ask(self, path: str, question: _Question) -> _Status:
         try:
             async with self._gate:
-                return await asyncio.wait_for(self._post(path, question), WITHIN_S)
+                return await asyncio.wait_for(self._post(path, question), self._options.within_s)
         except asyncio.TimeoutError as error:
-            raise self._unavailable(f"Kubernetes has not answered within {WITHIN_S:.0f} s", AbsenceReason.TIMED_OUT) from error
+            told = f"Kubernetes has not answered within {self._options.within_s:g} s"
+            raise self._unavailable(told, AbsenceReason.TIMED_OUT) from error
         except (aiohttp.ClientError, OSError, ValueError, msgspec.DecodeError) as error:
             raise self._unavailable(f"Kubernetes cannot be asked: {type(error).__name__}") from error
 

@@ -8,7 +8,7 @@ import ssl
 import stat
 from pathlib import Path
 
-from pardbg.watchdog.agent.server.connections import HANDSHAKE_S, Connections
+from pardbg.watchdog.agent.server.connections import Connections
 from pardbg.watchdog.agent.server.options import ServerOptions, split_host
 from pardbg.watchdog.errors import InputError
 
@@ -26,7 +26,7 @@ async def listen(options: ServerOptions, connections: Connections, tls: ssl.SSLC
     servers = []
     if options.listen:
         host, port = split_host(options.listen)
-        handshake_s = HANDSHAKE_S if tls is not None else None
+        handshake_s = options.patience_s if tls is not None else None
         try:
             servers.append(
                 await loop.create_server(

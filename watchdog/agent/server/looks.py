@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from pardbg.watchdog.agent.server.access import Access
 from pardbg.watchdog.agent.server.authorising import named
+from pardbg.watchdog.agent.server.devices import with_devices
 from pardbg.watchdog.agent.server.diary import Diary
 from pardbg.watchdog.agent.server.held import Held
 from pardbg.watchdog.agent.server.options import ServerOptions
@@ -26,7 +27,17 @@ from pardbg.watchdog.errors import ParseError
 from pardbg.watchdog.model.evidence import Absence, Evidence
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName
 from pardbg.watchdog.model.watched import WatchedJob
-from pardbg.watchdog.scan.nodes.messages import AttachTo, Find, Found, Request, Seen, decode_request, encode
+from pardbg.watchdog.scan.nodes.messages import (
+    AttachTo,
+    Find,
+    Found,
+    Request,
+    Seen,
+    TakeSample,
+    decode_reply,
+    decode_request,
+    encode,
+)
 from pardbg.watchdog.transport.answer import Answer
 
 LONGEST_S = 60.0
@@ -60,7 +71,17 @@ class Looks:
         self._note(requester, opened, asked)
         within_s = min(max(asked.within_s, 0.0), LONGEST_S) if math.isfinite(asked.within_s) else LONGEST_S
         answer = await asyncio.wrap_future(opened.session.ask(body, time.monotonic() + within_s + _ON_THE_WAY_S))
-        return reply_bytes(request, _data_of(answer))
+        data = _data_of(answer)
+        if isinstance(asked, TakeSample):
+            data = self._complete(data, asked, opened.jobs)
+        return reply_bytes(request, data)
+
+    def _complete(self, data: bytes, asked: TakeSample, jobs: tuple[WatchedJob, ...]) -> bytes:
+        """Only where the look has found a GPU in use: else it is passed on as it came."""
+        if not self._held.has_devices:
+            return data
+        reply = decode_reply(data)
+        return encode(with_devices(reply, asked.number, jobs, self._held)) if isinstance(reply, Seen) else data
 
     async def end(self, request: web.Request) -> web.Response:
         """The scan is over."""

@@ -20,12 +20,14 @@ class KubernetesOptions:
         token_file: the agent's own token, read anew for every question: Kubernetes changes it.
         ca_file: who has signed the API server's certificate; None for the system's.
         audiences: for whom tokens must have been made; the API server's own if empty.
+        within_s: how long it may take to answer, seconds.
     """
 
     api: str
     token_file: Path = _ACCOUNT / "token"
     ca_file: Path | None = _ACCOUNT / "ca.crt"
     audiences: tuple[str, ...] = ()
+    within_s: float = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +49,7 @@ class ServerOptions:
         name: ``HOST`` of this agent there.
         node: this machine's name among the nodes of a job, empty for its own.
         most_connections: at once; ``most_from_one`` of them from one address.
+        patience_s: how long a handshake, the first request of a connection and a body may take, seconds.
     """
 
     listen: str = f"127.0.0.1:{USUAL_PORT}"
@@ -66,6 +69,7 @@ class ServerOptions:
     node: str = ""
     most_connections: int = 512
     most_from_one: int = 64
+    patience_s: float = 10.0
 
     @property
     def host(self) -> str:

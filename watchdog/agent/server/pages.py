@@ -12,6 +12,7 @@ from pardbg.watchdog.agent.server.options import ServerOptions, split_host
 from pardbg.watchdog.agent.server.refused import FORBIDDEN, RefusedError
 from pardbg.watchdog.agent.server.replying import reply_json
 
+
 class Pages:
     """Handles the requests."""
 

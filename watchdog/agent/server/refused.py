@@ -10,6 +10,8 @@ from pardbg.watchdog.model.names import AbsenceReason
 from pardbg.watchdog.transport.agent_words import JSON, Complaint
 
 UNAUTHENTICATED, FORBIDDEN, BAD = 401, 403, 400
+SERVER = "pardbg"
+"""What it says of itself: no versions."""
 
 
 class RefusedError(PardbgError):
@@ -42,7 +44,7 @@ def complain(error: RefusedError) -> web.Response:
     """The answer."""
     reason = error.reason.value if error.reason is not None else ""
     body = msgspec.json.encode(Complaint(error=str(error), remedy=error.remedy, reason=reason))
-    headers = {}
+    headers = {"Server": SERVER}
     if error.again_in_s is not None:
         headers["Retry-After"] = str(max(1, math.ceil(error.again_in_s)))
     if error.status == UNAUTHENTICATED:

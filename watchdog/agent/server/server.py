@@ -33,6 +33,7 @@ from pardbg.watchdog.transport.serving import node_name
 
 START_S = 10.0
 STOP_S = 10.0
+_SETTLE_S = 0.01
 
 Start = Callable[[int | None], Session]
 
@@ -108,9 +109,11 @@ class AgentServer:
 
     async def _run(self) -> None:
         async with contextlib.AsyncExitStack() as closing:
+            closing.push_async_callback(asyncio.sleep, _SETTLE_S)  # at the very end: transports close in what runs next
             connections, tls = await self._build(closing)
             servers = await listen(self._options, connections, tls)
             closing.callback(forget_socket, self._options)
+            closing.push_async_callback(asyncio.sleep, _SETTLE_S)  # what has been accepted becomes a connection, and is closed
             for server in servers:
                 closing.callback(server.close)
             self.ports = ports_of(servers)
@@ -135,7 +138,8 @@ class AgentServer:
             kubernetes=kubernetes,
         )
         sessions = Sessions(self._start_session)
-        application = make_application(self._held, options, Access(identifier, Authoriser(kubernetes)), sessions, diary)
+        access = Access(identifier, Authoriser(kubernetes), options.patience_s)
+        application = make_application(self._held, options, access, sessions, diary)
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         closing.push_async_callback(runner.cleanup)

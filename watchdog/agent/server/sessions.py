@@ -50,10 +50,14 @@ class Sessions:
         """Ends sessions whose time is over."""
         while True:
             await asyncio.sleep(_BETWEEN_S)
-            now_s = self._clock()
-            for scan in [scan for scan, one in self._open.items() if one.is_over(now_s)]:
-                self._open.pop(scan).session.end()
-            self._opened_s = {job: at_s for job, at_s in self._opened_s.items() if now_s - at_s < APART_S}
+            self.tidy()
+
+    def tidy(self) -> None:
+        """Ends sessions whose time is over."""
+        now_s = self._clock()
+        for scan in [scan for scan, one in self._open.items() if one.is_over(now_s)]:
+            self._open.pop(scan).session.end()
+        self._opened_s = {job: at_s for job, at_s in self._opened_s.items() if now_s - at_s < APART_S}
 
     async def close(self) -> None:
         """Ends all of them, and waits for their children."""

@@ -45,16 +45,21 @@ def server_context(options: ServerOptions, tell: Callable[[str], None]) -> ssl.S
 
 
 def _telling(tell: Callable[[str], None]) -> type[ssl.SSLObject]:
-    """Asyncio keeps to itself why a handshake has failed."""
+    """Asyncio keeps to itself why a handshake has failed, and does not send the alert that tells the client."""
 
     class Telling(ssl.SSLObject):
+        _has_failed = False
+
         def do_handshake(self) -> None:
             try:
                 super().do_handshake()
             except _WANTING:
                 raise
             except ssl.SSLError as error:
+                if self._has_failed:
+                    raise
+                self._has_failed = True
                 tell(getattr(error, "verify_message", "") or (error.reason or "no TLS").replace("_", " ").lower())
-                raise
+                raise ssl.SSLWantReadError from error  # so that what has been written, the alert, is sent first
 
     return Telling

@@ -76,6 +76,14 @@ class Route:
     targets: dict[str, str] = field(default_factory=dict)
 
     @property
+    def is_slurms_alone(self) -> bool:
+        """Whether there is only Slurm's word, and what is left: the job does not run, or ends and no other way was named."""
+        if self.slurm_job is None:
+            return False
+        has_way = self.way is not None or self.agents is not None
+        return not has_way if self.slurm_job.is_ending else not self.slurm_job.state.holds_nodes
+
+    @property
     def unreached(self) -> dict[str, Absence]:
         """The nodes (of Kubernetes: the pods) of the job that are not asked, and why."""
         if self.agents is not None:
@@ -130,8 +138,8 @@ def choose_route(  # noqa: PLR0913 - what the user may say of it
 
 
 def _through_slurm(via: Via, job: SlurmJob, remote_command: str | None) -> Route:
-    """By srun; on this machine if the job has ended, or runs nowhere else."""
-    if job.state.is_over or (via is Via.AUTO and _is_here(job.reachable_nodes)):
+    """By srun; on this machine if the job has ended or is ending, or runs nowhere else."""
+    if job.state.is_over or job.is_ending or (via is Via.AUTO and _is_here(job.reachable_nodes)):
         return Route(slurm_job=job)
     if not job.reachable_nodes:
         problem = "no node of the job answers, says Slurm" if job.nodes else ""
@@ -147,7 +155,7 @@ def _through_agents(choice: AgentChoice, name: JobName | None, within_s: float) 
         if choice.named is None:
             raise InputError(str(error), remedy="name the agents: --agents n[01-64]") from error
         job = None
-    if job is not None and not job.state.holds_nodes:
+    if job is not None and not (job.state.holds_nodes or job.is_ending):
         return Route(slurm_job=job)
     return Route(agents=choose_agents(choice, job), slurm_job=job)
 

@@ -13,12 +13,14 @@ from pardbg.watchdog.model.evidence import Absence
 from pardbg.watchdog.model.names import AbsenceReason
 from pardbg.watchdog.transport.agent_access import AgentAccess
 from pardbg.watchdog.transport.agent_addresses import USUAL_PORT, AgentAddress, name_nodes, read_addresses
+from pardbg.watchdog.transport.agent_names import resolve_all
 
 LOCAL = "local"
 _SOCKET = "agent.sock"
 _MOST_BYTES = 8 * 1024**2
 _URLS = ("http://", "https://")
-_FORMS = "give n[01-64], n[01-64]:9475, a file with such lines, the URL of an http_sd, or local"
+_DNS = "dns:"
+_FORMS = "give n[01-64], n[01-64]:9475, a file with such lines, the URL of an http_sd, dns:NAME, or local"
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ def choose_agents(choice: AgentChoice, slurm_job: SlurmJob | None) -> AgentsRout
         return AgentsRoute(name_nodes((node, USUAL_PORT) for node in slurm_job.nodes), choice.access)
     if (socket := _socket(choice.named)) is not None:
         return AgentsRoute((AgentAddress(node=os.uname().nodename, socket=socket),), choice.access)
-    addresses = _read(choice.named, choice.access)
+    addresses = read_agents(choice.named, choice.access)
     if not addresses:
         raise InputError(f"--agents {choice.named[:80]!r} names no agent", remedy=_FORMS)
     return AgentsRoute(addresses, choice.access) if slurm_job is None else _of_job(addresses, choice.access, slurm_job)
@@ -72,8 +74,15 @@ def _short(host: str) -> str:
     return host if host.replace(".", "").isdecimal() or ":" in host else host.partition(".")[0]
 
 
-def _read(named: str, access: AgentAccess) -> tuple[AgentAddress, ...]:
+def read_agents(named: str, access: AgentAccess) -> tuple[AgentAddress, ...]:
+    """The agents of a list, a file, an http_sd, or behind a name: ``dns:pardbg.monitoring.svc:9475``.
+
+    Raises:
+        InputError: if it cannot be read.
+    """
     try:
+        if named.startswith(_DNS):
+            return resolve_all(named.removeprefix(_DNS))
         if named.startswith(_URLS):
             from pardbg.watchdog.transport.agent_discovery import fetch_list  # noqa: PLC0415 - aiohttp takes 0.3 s
 
@@ -102,7 +111,11 @@ def _socket(named: str) -> str | None:
     if named != LOCAL:
         return named if "/" in named and not named.startswith(_URLS) and path.is_socket() else None
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    places = [Path("/run/pardbg") / _SOCKET, Path("/var/lib/pardbg") / _SOCKET, state / "pardbg" / _SOCKET]
+    places = [
+        Path("/run/pardbg") / _SOCKET,
+        Path("/var/lib/pardbg") / _SOCKET,
+        state / "pardbg" / os.uname().nodename / _SOCKET,
+    ]
     found = next((str(place) for place in places if place.is_socket()), None)
     if found is None:
         told = f"no agent listens on this machine: there is no {places[0]}"

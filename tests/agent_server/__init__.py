@@ -1,0 +1,1 @@
+"""The agent's server, and the scans that ask agents."""
