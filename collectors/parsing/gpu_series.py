@@ -47,7 +47,7 @@ def parse_gpu_series(data: bytes) -> tuple[tuple[int | None, DeviceSeen], ...]:
     for line in data.splitlines():
         try:
             read = _LINES.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
         if _is_sane(read):
             by_rank.setdefault(read.rank, []).append(read)
@@ -70,7 +70,7 @@ def _encode_lines(rank: int | None, points: Iterable[GpuPoint]) -> Iterator[byte
 def _is_sample(line: bytes) -> bool:
     try:
         keys = _KEYS.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return any(value is not None for value in (keys.util, keys.power_w, keys.sm_clock_mhz))
 

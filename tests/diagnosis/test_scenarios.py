@@ -8,6 +8,11 @@ from pardbg.watchdog.sim.scenario import SCENARIOS
 from tests.diagnosis.diagnosing import diagnose, objections
 
 CASES = [(name, backend) for name, fault in SCENARIOS.items() for backend in fault.backends]
+LARGE_CASES = [
+    pytest.param(name, backend, marks=[] if backend == fault.backends[number % len(fault.backends)] else pytest.mark.slow)
+    for number, (name, fault) in enumerate(SCENARIOS.items())
+    for backend in fault.backends
+]  # every fault on one back end in turn; on the other, too, in `make test-all`
 MISSING_SAMPLES = 3  # ranks whose file is left out in turn, besides the culprit's own, spread over the job
 
 
@@ -40,7 +45,7 @@ def test_verdict_holds_for_64_ranks(fault: str, backend: str) -> None:
     check(Recipe(fault=fault, backend=backend, ranks=64, entries=40, missing=(21,)))
 
 
-@pytest.mark.parametrize(("fault", "backend"), CASES)
+@pytest.mark.parametrize(("fault", "backend"), LARGE_CASES)
 def test_verdict_holds_for_512_ranks(fault: str, backend: str) -> None:
     check(Recipe(fault=fault, backend=backend, ranks=512, entries=24))
 

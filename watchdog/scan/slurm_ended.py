@@ -1,4 +1,4 @@
-"""A Slurm job that has ended or is ending: what Slurm says of it, and what its ranks have left on this machine and in its output."""
+"""A Slurm job that has ended or is ending: what Slurm says of it, and what its ranks have left here and in its output."""
 
 import time
 

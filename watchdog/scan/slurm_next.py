@@ -1,4 +1,4 @@
-"""What to do next about a Slurm job that has ended, or is ending: where its ranks' evidence lies, how to see what is stuck. Pure."""
+"""What to do next about a Slurm job that has ended or is ending: where its evidence lies, how to see what is stuck. Pure."""
 
 import shlex
 

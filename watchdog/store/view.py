@@ -318,7 +318,7 @@ class EvidenceView:
         return {
             (item.source, item.rank): item
             for item in self.evidence
-            if item.rank is not None and not isinstance(item.observation, Heartbeat | SharedEntries)
+            if item.rank is not None and not isinstance(item.observation, Heartbeat | SharedEntries | SoftwareSeen)
         }
 
     @cached_property

@@ -12,7 +12,7 @@ from typing import IO
 
 from pardbg.watchdog.transport.lines import LINE_BYTES
 from pardbg.watchdog.transport.printable import printable
-from pardbg.watchdog.transport.splitting import LineSplitter
+from pardbg.watchdog.transport.splitting import FrameSplitter, LineSplitter
 from pardbg.watchdog.transport.way import Launch
 
 MOST_USELESS_BYTES = 16 * 1024**2
@@ -49,7 +49,7 @@ class Channel:
         self.strange_line_count = 0
         self._complaints: deque[str] = deque(maxlen=_MOST_COMPLAINTS)
         self._useless_bytes = 0
-        self._lines = LineSplitter(_LONGEST_LINE_BYTES)
+        self._lines = FrameSplitter(_LONGEST_LINE_BYTES)
         self._error_lines = LineSplitter(_LONGEST_LINE_BYTES)
         self._unsent = bytearray()
         self.process = subprocess.Popen(  # noqa: S603 - a way's program, or what the user gave

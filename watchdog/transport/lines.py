@@ -147,7 +147,7 @@ def unpack(packed: bytes, most_bytes: int) -> bytes:
 
 
 def _decode(line: bytes, decoder: "msgspec.json.Decoder[Line]") -> Line | Stranger | None:
-    start = line.find(_MARK)  # a progress bar without an end of line may be before it
+    start = line.rfind(_MARK)  # a progress bar without an end of line, or another node's unfinished frame, may be before it
     if start < 0:
         return None
     try:

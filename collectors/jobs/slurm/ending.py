@@ -57,7 +57,7 @@ def ending_of(job: SlurmJob) -> SlurmEnding | None:
         cause=_cause_of_failure(job) if job.state is SlurmState.FAILED else cause,
         is_by_slurm=kind not in {EndKind.FAILED, EndKind.COMPLETED, EndKind.OUT_OF_MEMORY},
         claim=f"Slurm job {job.spelled} {words}{_detail(job)}{when}",
-        advice=_ADVICE.get(kind, ()),
+        advice=_advise(kind, job),
         at=job.ended_at,
         nodes=job.lost_nodes,
     )
@@ -74,13 +74,25 @@ _WORDS: dict[SlurmState, tuple[EndKind, Cause | None, str]] = {
     SlurmState.FAILED: (EndKind.FAILED, Cause.EXITED, "failed"),
     SlurmState.COMPLETED: (EndKind.COMPLETED, None, "has completed"),
 }
+_SAVE = "checkpoint on the signal that comes before (sbatch --signal=B:USR1@120)"
 _ADVICE = {
-    EndKind.PREEMPTED: ("checkpoint on the signal that comes before (sbatch --signal=B:USR1@120), submit with --requeue",),
     EndKind.TIME_LIMIT: ("was it hung? pardbg scan while it runs tells; else raise --time, or checkpoint and --requeue",),
-    EndKind.NODE_FAILURE: ("exclude the node (sbatch --exclude=NODE) and report it; --requeue starts the job anew elsewhere",),
     EndKind.OUT_OF_MEMORY: ("raise --mem; the kernel log of the node says which process was killed",),
     EndKind.BOOT_FAILURE: ("submit again; tell the administrators which nodes did not come up",),
 }
+
+
+def _advise(kind: EndKind, job: SlurmJob) -> tuple[str, ...]:
+    """What to try; a job that waits in the queue again needs no --requeue."""
+    is_queued = job.state is SlurmState.PENDING
+    if kind is EndKind.PREEMPTED:
+        return (_SAVE,) if is_queued else (f"{_SAVE}, submit with --requeue",)
+    if kind is not EndKind.NODE_FAILURE:
+        return _ADVICE.get(kind, ())
+    names = fold_hosts(job.lost_nodes) or "NODE"
+    if is_queued:
+        return (f"keep it off the node (scontrol update JobId={job.job_id} ExcNodeList={names}), and report the node",)
+    return (f"exclude the node (sbatch --exclude={names}) and report it; --requeue starts a job anew elsewhere",)
 
 
 def _requeued(job: SlurmJob, restarts: int) -> SlurmEnding:
@@ -96,7 +108,7 @@ def _requeued(job: SlurmJob, restarts: int) -> SlurmEnding:
         cause=cause,
         is_by_slurm=True,
         claim=f"Slurm job {job.spelled} {words}{lost} and waits in the queue again (put back {times}){unsaid}",
-        advice=_ADVICE.get(kind, ()),
+        advice=_advise(kind, job),
         at=run.ended_at if run is not None else None,
         nodes=job.lost_nodes,
     )

@@ -1,4 +1,4 @@
-"""What accounting knows of the runs of a job: who cancelled it, why it is completing, how a run ended before it was requeued. Pure."""
+"""What accounting knows of the runs of a job: who cancelled it, why it ends, how a run ended before it was requeued. Pure."""
 
 from collections.abc import Sequence
 

@@ -26,8 +26,10 @@ def unseen(report: Report, depth: Depth) -> Section:
         blocks.append(Items(items=tuple(_item(group, depth) for group in groups[: depth.item_limit])))
         blocks.extend(what_is_left(len(groups), depth))
     else:
-        blocks.append(Paragraph(text="Nothing that was asked for is missing."))
-    return Section(title="What was not seen" if groups else "What was seen", blocks=tuple(blocks))
+        is_any = report.coverage.ranks_seen > 0
+        blocks.append(Paragraph(text="Nothing that was asked for is missing." if is_any else "No rank was there to be asked."))
+    is_whole = not groups and report.coverage.ranks_seen > 0
+    return Section(title="What was seen" if is_whole else "What was not seen", blocks=tuple(blocks))
 
 
 def _coverage(coverage: Coverage) -> str:

@@ -13,9 +13,11 @@ from pardbg.watchdog.scan.nodes.by_hand import reach_of
 from pardbg.watchdog.scan.nodes.nodes_site import NobodyAnsweredError, NodesSite, NoRankError, Times
 from pardbg.watchdog.scan.nodes.pods_site import PodsSite
 from pardbg.watchdog.scan.nodes.reaching import Route
+from pardbg.watchdog.scan.nodes.refused import ended_meanwhile, remedy_of
 from pardbg.watchdog.scan.nodes.rounds import Talk
 from pardbg.watchdog.scan.nodes.slurm_steps import explain, name_on_nodes, tell_component
 from pardbg.watchdog.scan.scan import Progress, Scanned, Settings, scan
+from pardbg.watchdog.scan.slurm_ended import scan_slurm_ended
 from pardbg.watchdog.scan.unseen import tell_unseen
 from pardbg.watchdog.transport.conversation import Conversation
 from pardbg.watchdog.transport.way import Way
@@ -30,7 +32,6 @@ _FOR_THE_USER = frozenset(
     }
 )
 """Reasons that do not pass: something must be done, or said otherwise."""
-_REMEDY_FOR_AGENTS = "see that `pardbg agent` runs there (--agents), and that it knows you (--tls-cert, --token-file, --munge)"
 
 
 def scan_nodes(query: JobQuery, route: Route, settings: Settings, progress: Progress) -> Scanned:
@@ -50,8 +51,10 @@ def scan_nodes(query: JobQuery, route: Route, settings: Settings, progress: Prog
             site = NodesSite(conversation, asked, route.unreached, times, reach_of(route))
             return scan(site, settings, progress).with_notes(tell_component(route.slurm_job))
     except NobodyAnsweredError as error:
-        if route.agents is not None:
-            error.remedy = _REMEDY_FOR_AGENTS
+        job = ended_meanwhile(route, query.job, error.absences.values())
+        if job is not None:
+            return scan_slurm_ended(job, query, settings, progress)
+        error.remedy = remedy_of(route, error.absences.values()) or error.remedy
         if query.job is None or _FOR_THE_USER.issuperset(absence.reason for absence in error.absences.values()):
             raise
         called = read_job_name(query.job, ())

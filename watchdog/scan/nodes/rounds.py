@@ -49,12 +49,14 @@ class Rounds:
         self._conversation = conversation
         self._unreached = unreached
         self._missed: dict[str, Absence] = {}
+        self._searched: set[str] = set()
         self._is_out_of_time = False
 
     def start_over(self) -> None:
         """Forgets who was absent: the job is looked for anew."""
         self.absent = dict(self._unreached)
         self._missed.clear()
+        self._searched.clear()
 
     def ask(self, request: Request, until_s: float, nodes: Collection[str]) -> dict[str, Reply]:
         """The replies by node; if Ctrl-C ends the round, those of a sample, or of who has the job, that have come so far.
@@ -78,6 +80,8 @@ class Rounds:
             self.absent = {node: why for node in nodes if node not in replies} | self.absent
             if not isinstance(request, Find | TakeSample):
                 raise
+        if isinstance(request, Find):
+            self._searched |= replies.keys()
         return dict(sorted(replies.items()))
 
     @property
@@ -87,7 +91,7 @@ class Rounds:
 
     def describe(self) -> str:
         """Those that answer, in words."""
-        return f"the {self._count_answering()} of {self._count()} nodes that answered"
+        return f"the {self._count() - len(self.absent.keys() - self._searched)} of {self._count()} nodes that answered"
 
     def _note(self, answer: Answer, replies: dict[str, Reply]) -> None:
         reply = answer.absence or _read(answer.data or b"")
@@ -101,18 +105,24 @@ class Rounds:
 
     def _tell(self) -> Iterator[str]:
         if self.absent:
-            told = f"{self._count_answering()} of {self._count()} nodes answered, missing {fold_hosts_briefly(self.absent)}"
-            yield f"{told}: {_tell_reasons(self.absent.values())}"
+            yield f"{self._tell_answers()}, missing {fold_hosts_briefly(self.absent)}: {_tell_reasons(self.absent.values())}"
         if missed := {node: why for node, why in self._missed.items() if node not in self.absent}:
             yield f"a part of what was asked of {fold_hosts_briefly(missed)} is missing: {_tell_reasons(missed.values())}"
         if self._is_out_of_time:
             yield "the time was up (--timeout) before the nodes had been asked for everything"
 
+    def _tell_answers(self) -> str:
+        """A node that has said which ranks it has, and no more, has answered."""
+        told = f"{self._count() - len(self.absent)} of {self._count()} nodes answered"
+        heard = self._count() - len(self.absent.keys() - self._searched)
+        return (
+            f"{told} what was asked last ({heard} of {self._count()} the search for the job)"
+            if self._searched & self.absent.keys()
+            else told
+        )
+
     def _count(self) -> int:
         return len(self.nodes) + len(self._unreached)
-
-    def _count_answering(self) -> int:
-        return self._count() - len(self.absent)
 
 
 def _tell_reasons(absences: Iterable[Absence]) -> str:
