@@ -41,6 +41,7 @@ def test_help_of_every_command_ends_with_an_example(command: str) -> None:
     [
         (["analyze"], "Missing argument 'PATH...'"),
         (["analyze", "/no/such/folder"], "/no/such/folder"),
+        (["scan", "--job", "a", "--job", "b"], "--job is given 2 times"),
         (["analize"], "No such command 'analize'"),
         (["sim", "--ranks", "16", "--fault", "no-such", "--out", "unused"], "no-such"),
         (["demo", "--fault", "no-such"], "no-such"),

@@ -16,6 +16,8 @@ PREFIXES = {
     "torchrun": JobSource.TORCHRUN,
 }
 _SLURM = re.compile(r"(?P<job>\d+(?:[_+]\d+)?)(?:\.\w+)?", re.ASCII)
+_SLURM_LOOKING = re.compile(r"-?\d[\d,.+_]*(?:\[[\d,%-]*\][\d,.+_]*)?", re.ASCII)  # not 2026-11-30, which torchrun may be given
+_LONGEST_SHOWN = 80
 _KUBERNETES = re.compile(r"[^/\s]+/[^/\s]+")
 _POD_ENDING = re.compile(r"-(?:master|worker|launcher|chief|node|replica|server)-\d.*$|(?:-\d+)?-[a-z0-9]{5}$|-\d+$")
 _NO_ID = "none"  # what torchrun passes on where nobody gave an id
@@ -59,17 +61,30 @@ def check_job_name(text: str) -> None:
     """Sees that a name that a user has typed is one.
 
     Raises:
-        InputError: if it is empty, with or without a prefix, or has spaces around it: no job is called so.
+        InputError: if it is empty, with or without a prefix, has spaces around it, or consists of digits and Slurm's signs, and
+            is no id of Slurm's: no job is called so.
     """
     prefix, has_prefix, rest = text.partition(":")
     is_prefixed = bool(has_prefix) and prefix in PREFIXES
     name = rest if is_prefixed else text
     if not name.strip():
         raise InputError(f"--job {text!r} names no job", remedy=f"give its id: {prefix + ':' if is_prefixed else ''}ID")
+    is_slurms = PREFIXES.get(prefix) is JobSource.SLURM if is_prefixed else _SLURM_LOOKING.fullmatch(name.strip()) is not None
+    if is_slurms and _SLURM.fullmatch(name.strip()) is None:
+        told = shorten(text)
+        raise InputError(
+            f"--job {told!r} is no job id such as 1234, 1234_7, 1234+1, 1234.0",
+            remedy="see squeue --me; torchrun's: torchrun:ID",
+        )
     if name != name.strip():
         raise InputError(
             f"--job {text!r} has spaces around the name", remedy=f"--job {text.replace(name, name.strip()).strip()}"
         )
+
+
+def shorten(name: str) -> str:
+    """A name for a message."""
+    return name if len(name) <= _LONGEST_SHOWN else f"{name[: _LONGEST_SHOWN - 3]}..."
 
 
 def write_job_name(source: JobSource, name: str, worlds: Iterable[World]) -> str:

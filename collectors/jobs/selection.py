@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pardbg.collectors.jobs.choices import describe_choices, name_worlds
 from pardbg.collectors.jobs.family import Family
-from pardbg.collectors.jobs.job_ids import read_job_name
+from pardbg.collectors.jobs.job_ids import read_job_name, shorten
 from pardbg.collectors.jobs.own_world import make_world, require_process
 from pardbg.collectors.jobs.process import Census, JobProcess
 from pardbg.collectors.jobs.query import ChosenJob, JobQuery
@@ -39,9 +39,9 @@ def select_world(census: Census, query: JobQuery) -> ChosenJob:
             raise _not_found("no process here says that it is a rank (RANK in its environment, or --rank)", worlds, census)
     else:
         name = read_job_name(query.job, worlds)
-        found, what = [world for world in worlds if name.means(world)], f"job {query.job}"
+        found, what = [world for world in worlds if name.means(world)], f"job {shorten(query.job)}"
         if not found:
-            raise _not_found(f"{_WORDS[name.source]} {name.name} runs on this machine", worlds, census)
+            raise _not_found(f"{_WORDS[name.source]} {shorten(name.name)} runs on this machine", worlds, census)
     world = _only(_of_size(found, query, worlds, census), what, worlds, census)
     if query.job is None:
         return _by_its_own_name(world)

@@ -66,6 +66,7 @@ def _export(state: Path, incident: str, folder: Path) -> Scan:
     return Scan.of_files(folder)
 
 
+@pytest.mark.slow
 def test_rank_that_pauses_and_goes_on_raises_no_alarm(tmp_path: Path) -> None:
     """200 MB at 10 MB/s: suspect, scanned, and let alone."""
     with hook() as own, running_agent(*SOON, "--webhook", own.url) as agent:

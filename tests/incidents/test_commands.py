@@ -105,3 +105,12 @@ def test_folder_without_an_agent_or_with_something_else_is_one_line(tmp_path: Pa
     assert failed.returncode == 1
     assert "not a database" in failed.stderr
     assert len(failed.stderr.splitlines()) == 1
+
+
+def test_machine_where_no_agent_has_run_has_no_incidents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pardbg.watchdog.agent.settings.usual_state_folder", lambda: tmp_path / "none")
+    listed, as_json = run("incidents", "list"), run("incidents", "list", "--json")
+
+    assert (listed.returncode, as_json.returncode) == (0, 0)
+    assert "No agent has run here" in listed.stdout
+    assert json.loads(as_json.stdout)["incidents"] == []

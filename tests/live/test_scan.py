@@ -20,8 +20,6 @@ OUT_OF_REACH = {"gil", "regex", "stopped", "killed-store", "killed-awaited", "st
 # What make test runs; all others are in make test-all.
 EVERYDAY = (
     Case("train", "checkpoint", MISSING, "checkpoint-io", {2}),
-    Case("train", "exception-sleep", DEAD, "exception", {2}),
-    Case("train", "lock", MISSING, "lock", {2}, env=OFF),
     Case("train", "gil", MISSING, "gil-held", {2}, env=OFF),
     Case("orders", "skips", DESYNC, None, {2}),
     Case("served", "skips", DESYNC, None, {2}),
@@ -29,9 +27,11 @@ EVERYDAY = (
     Case("orders", "both-receive-first", "p2p-deadlock", None, {1, 2}, env=OFF),
     Case("grid", "checkpoint", MISSING, "checkpoint-io", {5}, ranks=8),
     Case("train", "killed-store", DEAD, "signal", {2}, launcher="plain"),
-    Case("styles", "batch-p2p", MISSING, "file-io", {2}),  # nothing but source lines shows that anybody waits
 )
 REST = (
+    Case("train", "exception-sleep", DEAD, "exception", {2}),
+    Case("train", "lock", MISSING, "lock", {2}, env=OFF),
+    Case("styles", "batch-p2p", MISSING, "file-io", {2}),  # nothing but source lines shows that anybody waits
     Case("train", "left-loop-return", MISSING, "left-loop", {2}),
     Case("train", "store-get", MISSING, "store-wait", {2}),
     Case("train", "loader", MISSING, "data-loading", {2}),

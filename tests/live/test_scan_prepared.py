@@ -12,7 +12,7 @@ from tests.live.test_scan import EVERYDAY, MISSING, REST, STYLES, hung
 
 pytestmark = pytest.mark.live
 
-HERE = {("train", "checkpoint"), ("orders", "opposite-order"), ("styles", "batch-p2p")}
+HERE = {("train", "checkpoint"), ("orders", "opposite-order")}
 """What `make test` runs; all others are in `make test-all`."""
 
 

@@ -5,7 +5,7 @@ from tests.outputs.samples import SAMPLES
 
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName
 from pardbg.watchdog.model.report import Unknown
-from pardbg.watchdog.outputs.blocks import Depth, Items
+from pardbg.watchdog.outputs.blocks import Depth, Items, Paragraph
 from pardbg.watchdog.outputs.sections.unseen import unseen
 
 MISSING = range(0, 4096, 19)  # nodes, 5 %
@@ -42,3 +42,10 @@ def test_host_that_is_known_of_some_ranks_is_not_that_of_all() -> None:
 def test_other_reasons_in_words_are_other_lines() -> None:
     told = texts([unknown(0, "n1", "no way to it"), unknown(1, "n1", "no way to it"), unknown(2, "n2", "n2 is silent")])
     assert told == ["flight-recorder: unreachable, ranks 0-1 (2 ranks) on n1", "flight-recorder: unreachable, rank 2 on n2"]
+
+
+def test_a_job_of_which_no_rank_is_left_is_not_said_to_be_seen_whole() -> None:
+    report = SAMPLES["undetermined"]
+    section = unseen(replace(report, unknowns=(), coverage=replace(report.coverage, ranks_seen=0)), Depth.NORMAL)
+    told = [block.text for block in section.blocks if isinstance(block, Paragraph)]
+    assert (section.title, told[-1]) == ("What was not seen", "No rank was there to be asked.")

@@ -109,6 +109,7 @@ def test_folder_that_cannot_be_written_full_memory_no_socket_and_hostile_start_c
 
 
 @needs_mounts
+@pytest.mark.slow
 def test_few_descriptors_little_memory_no_shared_memory_and_a_program_that_replaces_itself_change_nothing(
     tmp_path: Path,
 ) -> None:
@@ -130,6 +131,7 @@ def test_few_descriptors_little_memory_no_shared_memory_and_a_program_that_repla
     assert [last_step(found) for found in rank_folders(tmp_path / "pardbg")] == [STEPS] * 3
 
 
+@pytest.mark.slow
 def test_files_that_vanish_and_a_root_that_is_no_folder_change_nothing(tmp_path: Path) -> None:
     """Both while it trains. Beside them: a rank as it should be, and one that ends with a code of its own."""
     (tmp_path / "file").touch()

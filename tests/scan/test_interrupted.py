@@ -62,6 +62,11 @@ def test_while_the_job_is_looked_for_the_ranks_that_were_found_are_told(conversa
     assert "interrupted before it was looked at" in {unknown.detail for unknown in report.unknowns}
 
 
+def test_nodes_that_have_only_said_which_ranks_they_have_are_told_from_silent_ones(conversation: SimulatedConversation) -> None:
+    report = scan_until(conversation, 4).report
+    assert "0 of 4 nodes answered what was asked last (4 of 4 the search for the job), missing" in report.notes[0]
+
+
 def test_in_the_first_sample_what_has_come_of_it_counts(conversation: SimulatedConversation) -> None:
     report = scan_until(conversation, 4 + 2).report
     assert report.coverage.by_collector["flight-recorder"] == 16

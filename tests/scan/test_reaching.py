@@ -9,7 +9,7 @@ import pytest
 from pardbg.collectors.jobs.query import JobQuery
 from pardbg.collectors.jobs.slurm.job import JobStep, SlurmJob, SlurmPart
 from pardbg.collectors.parsing.slurm_record import SlurmState
-from pardbg.watchdog.commands.scanning import Request, check_options
+from pardbg.watchdog.commands.scanning import Request, check_options, run_scan
 from pardbg.watchdog.errors import InputError
 from pardbg.watchdog.model.evidence import Absence
 from pardbg.watchdog.model.names import AbsenceReason, JobSource, Status
@@ -112,6 +112,7 @@ def test_hosts_that_ssh_could_not_be_given_are_refused(text: str) -> None:
         (Request(job="slurm: "), "names no job"),
         (Request(job=" 1"), "spaces around"),
         (Request(job="slurm: 1"), "spaces around"),
+        *((Request(job=text), "no job id such as") for text in ("1,2", "1.0.0", "2_[1-2]", "-1", "slurm:x", "1," * 90)),
         (Request(is_local=True, hosts="n1"), "--hosts needs"),
         (Request(is_local=True, remote_command="x", is_remote_typed=True), "--remote-command is for other nodes"),
         (Request(job="1", via="local", remote_command="x", is_remote_typed=True), "--remote-command is for other nodes"),
@@ -120,6 +121,11 @@ def test_hosts_that_ssh_could_not_be_given_are_refused(text: str) -> None:
 def test_options_that_do_not_go_together_are_refused(request_: Request, words: str) -> None:
     with pytest.raises(InputError, match=words):
         check_options(request_)
+
+
+@pytest.mark.parametrize("text", ["1234", "1234_7", "1+1.0", "5.batch", "2026-11-30", "torchrun:1.0.0", "k8s:a/1", "exp-1,2"])
+def test_ids_of_slurm_and_names_that_look_nearly_so_are_taken(text: str) -> None:
+    check_options(Request(job=text))
 
 
 def test_a_remote_command_of_the_environment_forbids_no_local_scan() -> None:
@@ -141,9 +147,10 @@ def test_an_id_that_slurm_does_not_know_is_looked_for_here_and_the_error_says_bo
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     route = choose_route(Via.AUTO, "987654", None, None)
     assert (route.way, route.slurm_job) == (None, None)
-    with pytest.raises(InputError, match=r"987654.*; nor ") as caught:
+    with pytest.raises(InputError, match=r"987654.*; no rank of Slurm job 987654 runs on this machine") as caught:
         scan_here(JobQuery(job="987654"), Elsewhere(route.problem), Settings(), lambda _: None)
     assert route.problem
+    assert len(str(caught.value).partition(" (running here")[0]) <= 200, caught.value
     assert str(caught.value).startswith(route.problem)
 
 
@@ -162,6 +169,65 @@ def test_a_slurm_that_does_not_answer_is_no_wrong_id_and_leaves_time_to_look_her
         route.problem == "Slurm does not answer: scontrol show job 7 did not answer in time: the controller may be busy or gone"
     )
     assert [absence.reason for absence in route.unseen.values()] == [AbsenceReason.TIMED_OUT]
+
+
+SCONTROL = (
+    "JobId=7 JobName=run UserId=root(0) GroupId=root(0) JobState={state} Reason={reason} ExitCode=0:15 StartTime=1796007305 "
+    "EndTime=1796007905 NodeList=n[1-2] NumTasks=2 StdOut=/logs/slurm-7.out Power="
+)
+SRUN = "srun: error: Unable to create step for job 7: Job/step already completing or completed"
+
+
+def plant(folder: Path, name: str, script: str) -> None:
+    (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+    (folder / name).chmod(0o755)
+
+
+@pytest.fixture
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A Slurm of shell scripts, in a folder where no rank has left anything."""
+    for name in ("squeue", "sinfo", "sacct", "srun"):
+        plant(tmp_path, name, "exit 1")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("PARDBG_DIR", str(tmp_path / "none"))
+    return tmp_path
+
+
+def test_a_job_that_is_ending_is_undetermined_and_says_how_to_see_what_is_stuck(slurm: Path) -> None:
+    plant(slurm, "scontrol", f"echo '{SCONTROL.format(state='COMPLETING', reason='None')}'")
+    report = run_scan(Request(job="7"), lambda _: None).report
+    assert (report.status, report.verdict, exit_code(report, strict=False)) == (Status.UNDETERMINED, None, 4)
+    assert "Slurm job 7 is ending: its processes are being killed; one that is stuck" in report.notes[0]
+    assert "pardbg scan --job 7 --hosts 'n[1-2]'" in report.notes[1]
+    assert "PARDBG_DIR=DIR pardbg scan --job 7" in report.notes[2]
+    assert report.notes[3] == "the job's output: tail -n 50 /logs/slurm-7.out"
+
+
+def test_a_job_that_is_ending_for_a_known_reason_has_failed_and_may_be_looked_at_by_ssh(slurm: Path) -> None:
+    plant(slurm, "scontrol", f"echo '{SCONTROL.format(state='COMPLETING', reason='TimeLimit')}'")
+    report = run_scan(Request(job="7"), lambda _: None).report
+    assert (report.status, exit_code(report, strict=False)) == (Status.FAILED, 4)
+    assert "it is still ending" in report.notes[0]
+    assert "Slurm job 7 reached its time limit" in report.notes[-1]  # which is the headline
+    route = choose_route(Via.SSH, "7", None, None)
+    assert (route.is_slurms_alone, route.way and route.way.nodes) == (False, ("n1", "n2"))
+
+
+def test_a_job_that_ends_between_our_question_and_srun_is_asked_about_once_more(slurm: Path) -> None:
+    running, ending = (SCONTROL.format(state=state, reason="TimeLimit") for state in ("RUNNING", "COMPLETING"))
+    plant(slurm, "srun", f"echo '{SRUN}' >&2; touch {slurm}/ended; exit 1")
+    plant(slurm, "scontrol", f"[ -e {slurm}/ended ] && echo '{ending}' || echo '{running}'")
+    report = run_scan(Request(job="7"), lambda _: None).report
+    assert report.status is Status.FAILED
+    assert "Slurm job 7 reached its time limit" in report.notes[-1]
+
+
+def test_another_users_job_is_for_its_owner_or_root(slurm: Path) -> None:
+    plant(slurm, "srun", "echo 'srun: error: Unable to create step for job 7: Access/permission denied' >&2; exit 1")
+    plant(slurm, "scontrol", f"echo '{SCONTROL.format(state='RUNNING', reason='None')}'")
+    with pytest.raises(InputError, match="only the owner") as caught:
+        run_scan(Request(job="7"), lambda _: None)
+    assert caught.value.remedy == "ask its owner, root, or root to scan it"
 
 
 def test_a_job_of_which_nothing_could_be_seen_is_undetermined_and_not_wrong_usage() -> None:

@@ -184,7 +184,37 @@ def test_a_forgotten_job_without_accounting_is_gone_with_what_to_try(programs: P
     assert isinstance(answer, Absence)
     assert answer.reason is AbsenceReason.GONE
     assert "MinJobAge" in answer.detail
-    assert "end of the job's output" in answer.detail
+    assert "accounting is off" in answer.detail
+
+
+def test_a_component_or_task_that_is_not_names_those_that_are(programs: Path) -> None:
+    plain = JOB.format(state="RUNNING", restarts=0, nodes="n1")
+    parts = "\n".join(plain.replace("JobName", f"HetJobId=5 HetJobOffset={at} JobName") for at in (0, 1))
+    plant(programs, "scontrol", f'[ "$4" = 5 ] || {{ {UNKNOWN}; }}; {say(parts)}')
+    plant(programs, "sacct", DISABLED)
+    answer = find_slurm_job("5+7", soon())
+    assert isinstance(answer, Absence)
+    assert answer.detail == "Slurm knows no job 5+7; it knows 5+0, 5+1"
+
+
+@pytest.mark.parametrize(
+    ("reason", "accounting", "state"),
+    [
+        ("None", "DISABLED", SlurmState.COMPLETING),
+        ("TimeLimit", "DISABLED", SlurmState.TIMEOUT),
+        ("None", "CANCELLED by 1001", SlurmState.CANCELLED),
+        ("None", "COMPLETED", SlurmState.COMPLETING),
+    ],
+)
+def test_a_job_that_is_completing_says_why_if_anybody_knows(
+    programs: Path, reason: str, accounting: str, state: SlurmState
+) -> None:
+    told = JOB.format(state="COMPLETING", restarts=0, nodes="n[1-2]").replace("Reason=None", f"Reason={reason}")
+    plant(programs, "scontrol", say(told))
+    plant(programs, "sacct", DISABLED if accounting == "DISABLED" else say(SACCT.format(state=accounting, nodes="n[1-2]")))
+    job = found("5")
+    assert (job.state, job.is_ending, job.nodes) == (state, True, ("n1", "n2"))
+    assert asked(programs) == ["scontrol", "sacct"]
 
 
 def test_without_scontrol_squeue_answers_in_the_form_of_its_version(programs: Path) -> None:

@@ -67,6 +67,7 @@ def test_a_failed_node_is_named_with_what_slurm_says_of_it() -> None:
     assert ending is not None
     assert ending.claim == f"Slurm job 5 was ended by Slurm because a node failed: n2 (Not responding){AT}"
     assert (ending.cause, ending.nodes, ending.is_by_slurm) == (Cause.NODE_LOST, ("n2",), True)
+    assert "sbatch --exclude=n2" in ending.advice[0]
 
 
 def test_a_failed_node_that_is_well_again_is_not_guessed() -> None:
@@ -82,6 +83,9 @@ def test_a_job_that_waits_again_says_how_its_last_run_ended() -> None:
     assert ending is not None
     assert "because a node failed (n2) and waits in the queue again (put back 2 times)" in ending.claim
     assert (ending.kind, ending.at) == (EndKind.NODE_FAILURE, "2026-11-30T02:00:00Z")
+    (advice,) = ending.advice
+    assert "ExcNodeList=n2" in advice
+    assert "requeue" not in advice
 
 
 def test_without_accounting_it_says_where_to_look() -> None:

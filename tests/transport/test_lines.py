@@ -23,7 +23,7 @@ from pardbg.watchdog.transport.lines import (
     pack,
     unpack,
 )
-from pardbg.watchdog.transport.splitting import LineSplitter
+from pardbg.watchdog.transport.splitting import FrameSplitter, LineSplitter
 
 
 def parts_of(request_id: int, node: str, data: bytes) -> list[Part]:
@@ -125,6 +125,27 @@ def test_lines_do_not_depend_on_how_bytes_arrive(chunks: list[bytes], longest: i
     lines = [line for chunk in chunks for line in splitter.feed(chunk)] + splitter.finish()
     expected = [line[:longest] for line in whole.split(b"\n")]
     assert lines == (expected if expected[-1] else expected[:-1])
+
+
+@given(st.integers(0, 40_000), st.integers(200, 5000), st.binary(max_size=300).filter(lambda data: b"\n" not in data))
+def test_frames_glued_behind_an_endless_line_are_all_found(before: int, chunk_bytes: int, foreign: bytes) -> None:
+    frames = list(encode_answer(7, "n1", bytes(range(256)) * 20))
+    stream = b"\0" * before + (foreign + b'{"pardbg":').join(frames)
+    splitter = FrameSplitter(16_000)
+    lines = [line for at in range(0, len(stream), chunk_bytes) for line in splitter.feed(stream[at : at + chunk_bytes])]
+    found = [part for part in map(decode_answer_line, [*lines, *splitter.finish()]) if isinstance(part, Part)]
+    assert [part.part for part in found] == list(range(len(frames)))
+
+
+def test_an_endless_line_is_told_once_and_takes_no_memory() -> None:
+    splitter = FrameSplitter(1000)
+    tracemalloc.start()
+    lines = [line for _ in range(1000) for line in splitter.feed(bytes(10000))]
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [len(line) for line in lines] == [1000]
+    assert splitter.skipped_bytes >= 1000 * 9000
+    assert peak_bytes < 200_000
 
 
 def test_a_line_without_end_takes_no_memory() -> None:

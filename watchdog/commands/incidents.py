@@ -45,6 +45,11 @@ def list_(folder: Path | None, as_json: bool) -> None:  # noqa: FBT001 - a flag 
     from pardbg.watchdog.outputs.as_incidents import render_incidents  # noqa: PLC0415 - not for `--help`
     from pardbg.watchdog.outputs.incidents_text import list_incidents  # noqa: PLC0415
 
+    if folder is None and (nothing := _no_agent_yet()):
+        click.echo(nothing, err=as_json)
+        for piece in render_incidents(()) if as_json else ():
+            click.echo(piece, nl=False)
+        return
     with _reading(folder) as reading:
         if as_json:
             for piece in render_incidents(reading.all()):
@@ -93,6 +98,14 @@ def export(incident_id: str, target: Path, folder: Path | None) -> None:
         )
     count = export_evidence(evidence, target)
     click.echo(f"{count} files of {incident.id} are in {target}: pardbg analyze {target}")
+
+
+def _no_agent_yet() -> str:
+    """Words, if no agent has ever run here as this user."""
+    from pardbg.watchdog.agent.settings import usual_state_folder  # noqa: PLC0415
+
+    usual = usual_state_folder()
+    return "" if usual.exists() else f"No agent has run here: there is no {usual}. Start one: pardbg agent"
 
 
 def _reading(folder: Path | None) -> Any:

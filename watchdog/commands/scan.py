@@ -35,6 +35,12 @@ def _refuse_nan(_context: click.Context, _parameter: click.Parameter, value: flo
     return value
 
 
+def _read_only_job(_context: click.Context, _parameter: click.Parameter, jobs: tuple[str, ...]) -> str | None:
+    if len(jobs) > 1:
+        raise click.UsageError(f"--job is given {len(jobs)} times: a scan is of one job")
+    return jobs[0] if jobs else None
+
+
 @click.command(
     epilog="""\b
 Examples:
@@ -49,7 +55,11 @@ Examples:
 """
 )
 @click.option(
-    "--job", metavar="ID", help="The job: a run id, a Slurm job, ...; torchrun:ID, slurm:ID, k8s:ID, run:ID say which."
+    "--job",
+    metavar="ID",
+    multiple=True,  # so that a second one is noticed
+    callback=_read_only_job,
+    help="The job: a run id, a Slurm job, ...; torchrun:ID, slurm:ID, k8s:ID, run:ID say which.",
 )
 @click.option(
     "--pid",

@@ -3,6 +3,8 @@
 from collections.abc import Collection
 from datetime import datetime, timezone
 
+from msgspec.structs import replace
+
 from pardbg.watchdog.correlators.situation import NS_PER_S, Situation
 from pardbg.watchdog.graph.axes import axis_of
 from pardbg.watchdog.graph.groups import Group
@@ -127,7 +129,11 @@ def process_lines(situation: Situation, rank: int) -> tuple[EvidenceLine, ...]:
     if len(looks) > 1 and look.moved_bytes is not None and looks[0].moved_bytes is not None:
         moved = f", {look.moved_bytes - looks[0].moved_bytes} bytes moved between the samples"
     text = f"process {look.pid} is in state {look.state}{held}{still}{moved}"
-    return (situation.view.line(CollectorName.HOST, rank, text),)
+    line = situation.view.line(CollectorName.HOST, rank, text)
+    if line.origin != f"/proc/{look.pid}":
+        return (line,)
+    files = "status" + (", syscall" if look.system_call else "") + (", fd" if look.blocked_on else "")
+    return (replace(line, origin=f"{line.origin}/{files}"),)
 
 
 def heartbeat_line(situation: Situation, rank: int) -> EvidenceLine | None:

@@ -55,5 +55,6 @@ def scan_here(query: JobQuery, elsewhere: Elsewhere, settings: Settings, progres
             why = f"{elsewhere.problem}; and {error}; if you know its nodes: --via ssh --hosts"
             return tell_unseen(name.name, name.source, why, elsewhere.unseen, settings)
         if elsewhere.problem:
-            raise InputError(f"{elsewhere.problem}; nor {error}", remedy="look at the id: squeue --me") from error
+            remedy = "look at the id: squeue --me; why Slurm has ended a job is at the end of its output"
+            raise InputError(f"{elsewhere.problem}; {error}", remedy=remedy) from error
         raise

@@ -1,6 +1,9 @@
 """A Slurm job that has ended or is ending: what Slurm says of it, and what its ranks have left here and in its output."""
 
+import dataclasses
 import time
+
+from msgspec.structs import replace
 
 from pardbg.collectors.ended.script_output import evidence_of, read_script_output
 from pardbg.collectors.jobs.query import JobQuery
@@ -37,7 +40,9 @@ def scan_slurm_ended(job: SlurmJob, query: JobQuery, settings: Settings, progres
     told_ending = _evidence(heard, ending_of(heard) or ending, is_hearsay=heard is not job)
     told = Told(job.spelled, JobSource.SLURM, _commands(job), (*evidence_of(output, job.log_path), told_ending), (), began_s)
     scanned = scan_what_is_left(told, query, settings, progress)
-    return scanned.with_notes(tell_next(job, has_evidence=bool(scanned.report.coverage.ranks_seen)))
+    report = scanned.report
+    following = tell_next(job, has_evidence=report.coverage.ranks_seen > 0)
+    return dataclasses.replace(scanned, report=replace(report, notes=(*following, *report.notes)))  # the last is the headline
 
 
 def _scan_ending(job: SlurmJob, query: JobQuery, settings: Settings, progress: Progress) -> Scanned:

@@ -13,9 +13,10 @@ Cost: 20 ms a command on an idle cluster. The first may take all the time there 
 timed out the rest is left. Nothing is retried, nothing stays behind.
 """
 
+from pardbg.collectors.jobs.job_ids import shorten
 from pardbg.collectors.jobs.slurm.building import Findings, build_job
 from pardbg.collectors.jobs.slurm.choosing import choose_records
-from pardbg.collectors.jobs.slurm.commands import show_accounting, show_nodes, show_steps
+from pardbg.collectors.jobs.slurm.commands import show_accounting, show_job, show_nodes, show_steps
 from pardbg.collectors.jobs.slurm.history import last_ended_run, last_runs, with_canceller, with_known_end
 from pardbg.collectors.jobs.slurm.interview import Interview
 from pardbg.collectors.jobs.slurm.job import SlurmJob
@@ -24,13 +25,14 @@ from pardbg.collectors.jobs.slurm.query import SlurmQuery, read_query
 from pardbg.collectors.parsing.slurm_nodes import parse_nodes
 from pardbg.collectors.parsing.slurm_record import SlurmNode, SlurmRecord, SlurmState, SlurmStep
 from pardbg.collectors.parsing.slurm_sacct import parse_sacct
+from pardbg.collectors.parsing.slurm_scontrol_job import parse_scontrol_jobs
 from pardbg.collectors.parsing.slurm_steps import parse_steps
 from pardbg.watchdog.errors import ParseError
 from pardbg.watchdog.model.evidence import Absence
 from pardbg.watchdog.model.names import AbsenceReason
 
 _LONGEST_LIST = 100_000  # the kernel takes 128 KiB an argument
-_REMEDY = "Slurm writes why it ends a job at the end of the job's output; pardbg analyze reads what else is left"
+_MOST_SIBLINGS = 6
 
 
 def find_slurm_job(query: str, until_s: float) -> SlurmJob | Absence:
@@ -48,9 +50,8 @@ def find_slurm_job(query: str, until_s: float) -> SlurmJob | Absence:
     """
     meant = read_query(query)
     if meant is None:
-        return Absence(
-            reason=AbsenceReason.UNSUPPORTED, detail=f"{query!r} is no job id of Slurm's, such as 1234, 1234_7, 1234+1"
-        )
+        detail = f"{shorten(query)!r} is no job id of Slurm's, such as 1234, 1234_7, 1234+1"
+        return Absence(reason=AbsenceReason.UNSUPPORTED, detail=detail)
     interview = Interview(until_s)
     records = list_records(interview, meant)
     if records is None and interview.unknowns[-1].reason is not AbsenceReason.GONE:
@@ -86,15 +87,34 @@ def _ask_of_known(interview: Interview, chosen: tuple[SlurmRecord, ...], query: 
 
 def _ask_of_forgotten(interview: Interview, query: SlurmQuery) -> Findings | Absence:
     accounted = interview.ask(show_accounting(query.name), lambda answer: parse_sacct(answer.text))
-    gone = f"Slurm knows no job {query.name}; it forgets ended ones after MinJobAge (300 s unless the site changed it)"
-    if accounted is None:
-        why = interview.unknowns[-1].detail
-        return Absence(reason=AbsenceReason.GONE, detail=f"{gone}, and accounting says nothing ({why}). {_REMEDY}")
-    chosen = choose_records(last_runs(accounted), query)
+    silence = interview.unknowns[-1] if accounted is None else None
+    chosen = choose_records(last_runs(accounted or ()), query)
     if not chosen:
-        return Absence(reason=AbsenceReason.GONE, detail=f"{gone}, and accounting has none either: is it another cluster's?")
+        gone = f"Slurm knows no job {query.name}"
+        if parts := _ask_siblings(interview, query):
+            return Absence(reason=AbsenceReason.GONE, detail=f"{gone}; it knows {parts}")
+        forgotten = "it forgets ended ones after MinJobAge, 300 s by default"
+        return Absence(reason=AbsenceReason.GONE, detail=f"{gone} ({forgotten}; {_tell_accounting(silence)})")
     nodes = _ask_nodes(interview, chosen) if chosen[0].state is SlurmState.NODE_FAIL else ()
     return _gather(interview, chosen, Findings(records=chosen, nodes=nodes))
+
+
+def _tell_accounting(silence: Absence | None) -> str:
+    if silence is None:
+        return "accounting has none either"
+    if silence.reason is AbsenceReason.SWITCHED_OFF:
+        return "accounting is off"
+    return f"accounting: {shorten(silence.detail.rpartition(': ')[2])}"
+
+
+def _ask_siblings(interview: Interview, query: SlurmQuery) -> str:
+    """The tasks or components that there are, where one is meant that is not; empty if none is known."""
+    if query.name == str(query.job_id):
+        return ""
+    records = interview.ask(show_job(str(query.job_id)), lambda answer: parse_scontrol_jobs(answer.text)) or ()
+    names = list(dict.fromkeys(record.spelled for record in records))
+    more = f" and {len(names) - _MOST_SIBLINGS} more" if len(names) > _MOST_SIBLINGS else ""
+    return ", ".join(names[:_MOST_SIBLINGS]) + more
 
 
 def _ask_nodes(interview: Interview, records: tuple[SlurmRecord, ...]) -> tuple[SlurmNode, ...]:

@@ -15,7 +15,7 @@ from pardbg.watchdog.demo.processes import WORLD_SIZE, Torchrun, running_torchru
 
 PROGRAM = Path(__file__).with_name("program.py")
 DEADLINE_S = 90.0  # 8 s on two idle cores
-GRACE_S = 3.0  # for torchrun to notice a rank that has ended, and to end the others
+GRACE_S = 8.0  # for torchrun to notice a rank that has ended, and to end the others
 POLL_S = 0.05
 
 Progress = Callable[[str], None]
