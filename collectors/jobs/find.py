@@ -11,6 +11,7 @@ from pardbg.collectors.jobs.process import Census, JobProcess
 from pardbg.collectors.jobs.query import ChosenJob, JobQuery
 from pardbg.collectors.jobs.selection import select_world
 from pardbg.collectors.jobs.worlds import find_worlds
+from pardbg.watchdog.errors import InputError
 from pardbg.watchdog.model.evidence import Evidence
 from pardbg.watchdog.model.world import World
 
@@ -25,7 +26,21 @@ def find_world(query: JobQuery, *, proc: Path = PROC) -> ChosenJob:
         InputError: if it means none.
     """
     census = _census_of(query.node, proc)
-    return select_world(census if query.uid is None else only_of(census, query.uid, proc), query)
+    if query.uid is not None:
+        return select_world(only_of(census, query.uid, proc), query)
+    try:
+        return select_world(census, query)
+    except InputError:
+        owner = _owner_of(query, census)
+        if owner is None:
+            raise
+    return select_world(only_of(census, owner, proc), query)
+
+
+def _owner_of(query: JobQuery, census: Census) -> int | None:
+    """Whose the given processes are: another user's may have taken their place, by saying that they are the same ranks."""
+    uids = {process.look.uid for process in census.processes if process.look is not None and process.pid in query.pids}
+    return uids.pop() if len(uids) == 1 else None
 
 
 def find_all_worlds(node: str = "", *, proc: Path = PROC) -> tuple[tuple[World, ...], tuple[Evidence, ...]]:

@@ -62,8 +62,10 @@ def check_job_name(text: str) -> None:
 
     Raises:
         InputError: if it is empty, with or without a prefix, has spaces around it, or consists of digits and Slurm's signs, and
-            is no id of Slurm's: no job is called so.
+            is no id of Slurm's: no job is called so. Or if it is no text.
     """
+    if not text.isprintable() and any("\ud800" <= sign <= "\udfff" for sign in text):  # bytes that are no UTF-8
+        raise InputError(f"--job {shorten(ascii(text))} is no text", remedy="give its id as squeue or kubectl shows it")
     prefix, has_prefix, rest = text.partition(":")
     is_prefixed = bool(has_prefix) and prefix in PREFIXES
     name = rest if is_prefixed else text

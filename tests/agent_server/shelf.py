@@ -40,10 +40,11 @@ class Shelf:
     counts: Counter[str] = field(default_factory=Counter)
     suspected: list[str] = field(default_factory=list)
     seen_devices: tuple[Evidence, ...] = ()
+    problems: dict[str, str] = field(default_factory=dict)
 
     def snapshot(self) -> AgentSnapshot:
         """See `Held`."""
-        return AgentSnapshot(host="n1", version="0", taken_at="2026-11-30T00:00:00Z", jobs=self.jobs)
+        return AgentSnapshot(host="n1", version="0", taken_at="2026-11-30T00:00:00Z", jobs=self.jobs, problems=self.problems)
 
     def metrics_text(self, accept: str) -> tuple[bytes, str]:
         """See `Held`."""

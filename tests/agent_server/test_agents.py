@@ -12,8 +12,14 @@ from pardbg.collectors.jobs.slurm.job import SlurmJob
 from pardbg.collectors.parsing.slurm_record import SlurmState
 from pardbg.watchdog.bench.certificates import Pair
 from pardbg.watchdog.errors import InputError, ParseError
-from pardbg.watchdog.model.names import AbsenceReason
-from pardbg.watchdog.scan.nodes.through_agents import AgentChoice, choose_agents
+from pardbg.watchdog.model.evidence import Absence
+from pardbg.watchdog.model.names import AbsenceReason, JobSource
+from pardbg.watchdog.outputs.sections.headline import claim
+from pardbg.watchdog.scan.nodes.reaching import Route
+from pardbg.watchdog.scan.nodes.refused import words_of
+from pardbg.watchdog.scan.nodes.through_agents import AgentChoice, AgentsRoute, choose_agents
+from pardbg.watchdog.scan.scan import Settings
+from pardbg.watchdog.scan.unseen import tell_unseen
 from pardbg.watchdog.transport.agent_access import AgentAccess, Badge
 from pardbg.watchdog.transport.agent_addresses import AgentAddress, read_addresses
 from pardbg.watchdog.transport.agents import Agents
@@ -137,6 +143,25 @@ def test_of_a_slurm_job_the_agents_of_its_nodes_are_asked_and_the_others_are_kno
             choose_agents(AgentChoice(named), None)
     with pytest.raises(InputError, match="needs to know the agents"):
         choose_agents(AgentChoice(), None)
+
+
+def test_a_socket_is_named_by_any_path_of_it(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(short)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("a.sock")
+    for named in ("a.sock", "./a.sock", f"{short}/a.sock"):
+        assert [one.socket for one in choose_agents(AgentChoice(named), None).addresses] == [named]
+    assert len(choose_agents(AgentChoice(",".join(f"node{number}" for number in range(99))), None).addresses) == 99
+
+
+def test_where_no_agent_answers_that_is_all_that_is_said() -> None:
+    addresses = (AgentAddress(node="n1", host="n1"), AgentAddress(node="n2", host="n2"))
+    route = Route(agents=AgentsRoute(addresses, NO_MUNGE))
+    silent = Absence(reason=AbsenceReason.TIMED_OUT, detail="silent")
+    assert words_of(route, "0 of 2 nodes", [silent, silent]) == "none of the 2 agents answered: silent"
+    assert words_of(route, "1 of 2 nodes", [silent]) == "1 of 2 nodes"
+    told = tell_unseen("7", JobSource.RUN, "none of the 2 agents answered: silent", {"n1": silent}, Settings()).report
+    assert claim(told) == "none of the 2 agents answered: silent."
 
 
 def test_a_served_list_is_fetched_and_bounded() -> None:

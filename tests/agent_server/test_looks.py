@@ -1,5 +1,7 @@
 """Looks: whose, how many, how often, and that nothing of them stays."""
 
+import os
+import signal
 import sys
 import threading
 import time
@@ -176,16 +178,20 @@ def test_when_the_agent_ends_its_looks_do_also_those_at_work(tmp_path: Path) -> 
     scans = [Scan(server.ports[0], "admins") for _ in range(2)]
     pids = [int(scan.find(name).split()[0]) for scan, name in zip(scans, ("ours", "theirs"), strict=True)]
     answers: list[Answer] = []
-    busy = threading.Thread(target=lambda: answers.append(scans[0].put(TakeSample(within_s=50.0, number=SLEEPS))))
-    busy.start()
+    sleep = TakeSample(within_s=50.0, number=SLEEPS)
+    busy = [threading.Thread(target=lambda scan=scan: answers.append(scan.put(sleep))) for scan in scans]
+    for thread in busy:
+        thread.start()
     time.sleep(0.3)
+    os.kill(pids[0], signal.SIGTERM)  # as a service manager does, to all processes at once
     began_s = time.monotonic()
     server.stop()
     assert time.monotonic() - began_s < 8
     for pid in pids:
         wait_for_end(pid)
-    busy.join(5)
-    assert [answer.status for answer in answers] == [502]
+    for thread in busy:
+        thread.join(5)
+    assert [(answer.status, answer.error) for answer in answers] == [(502, "the agent is ending")] * 2
 
 
 class Clock:

@@ -3,15 +3,20 @@
 import logging
 import socket
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from pardbg.watchdog.agent.server.diary import ALIKE_S, MOST_ALIKE, Diary
 from pardbg.watchdog.agent.server.options import ServerOptions
 from pardbg.watchdog.agent.server.server import AgentServer
 from pardbg.watchdog.errors import InputError
+from pardbg.watchdog.transport.agent_access import AgentAccess
+from pardbg.watchdog.transport.agent_addresses import AgentAddress
 from pardbg.watchdog.transport.agent_words import MOST_REQUEST_BYTES
+from pardbg.watchdog.transport.agents import Agents
 from tests.agent_server.asking import ask, send
 from tests.agent_server.conftest import Site
 from tests.agent_server.shelf import Shelf
@@ -47,7 +52,7 @@ def test_no_path_leads_out(served: tuple[int, Shelf], path: str, caplog: pytest.
     answer = ask(served[0], path, shown=ADMIN)
     assert answer.status in {400, 404}, answer.body
     assert answer.error
-    assert "refused: " in caplog.text
+    assert "refused: " not in caplog.text or answer.status == 400
 
 
 @pytest.mark.parametrize(
@@ -127,7 +132,7 @@ def test_a_look_without_a_scan_is_refused(served: tuple[int, Shelf], scan: str) 
 def test_who_only_reads_may_not_look_and_nobody_writes(served: tuple[int, Shelf]) -> None:
     body = b"\x83\xa4type\xa4find\xa8within_s\xcb@\x14\x00\x00\x00\x00\x00\x00\xa3job\xa4ours"
     answer = ask(served[0], SCAN, method="POST", body=body, shown="Bearer reader")
-    assert (answer.status, answer.error) == (403, "job ours is not yours to look at")
+    assert (answer.status, answer.error) == (403, "your token may only read: it lacks `look`")
     assert ask(served[0], "/v1/jobs/ours", method="PUT", body=b"{}", shown=ADMIN).status == 405
 
 
@@ -137,7 +142,46 @@ def test_refusals_without_end_fill_no_log(served: tuple[int, Shelf], caplog: pyt
         for _ in range(60):
             ask(served[0], "/v1/jobs")
     assert served[1].counts["refusals"] - before == 60
-    assert len(caplog.records) <= 50
+    assert len(caplog.records) <= 5  # of one address for one reason
+
+
+def test_what_is_alike_is_folded_and_told_in_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    now_s = 0.0
+    counts: Counter[str] = Counter()
+    diary = Diary(lambda name: counts.update([name]), clock=lambda: now_s)
+    for _ in range(9):
+        diary.note_refusal("10.0.0.9", "GET /v1/jobs", "nobody knows who asks")
+    diary.note_refusal("10.0.0.8", "GET /v1/jobs", "nobody knows who asks")
+    assert len(caplog.messages) == MOST_ALIKE + 1
+    now_s = ALIKE_S + 1
+    diary.note_refusal("10.0.0.8", "GET /sd", "nobody knows who asks")
+    assert caplog.messages[-2:] == [
+        "refused: 10.0.0.9: nobody knows who asks: ... and 4 more",
+        "refused: 10.0.0.8: GET /sd: nobody knows who asks",
+    ]
+    assert counts["refusals"] == 11
+
+
+def test_what_is_not_here_is_no_refusal(served: tuple[int, Shelf], caplog: pytest.LogCaptureFixture) -> None:
+    before = served[1].counts["refusals"]
+    assert ask(served[0], "/favicon.ico").status == ask(served[0], "/v1/jobs/none", shown=ADMIN).status == 404
+    assert (served[1].counts["refusals"], caplog.text) == (before, "")
+
+
+def test_plain_http_to_a_port_of_tls_is_closed_at_once_and_both_sides_say_why(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = ServerOptions(listen="127.0.0.1:0", tls_cert=site.agent.certificate, tls_key=site.agent.key)
+    with AgentServer(Shelf(), options) as server:
+        (port,) = server.ports
+        assert server.places == f"127.0.0.1:{port}"
+        began_s = time.monotonic()
+        with Agents([AgentAddress(node="n1", host="127.0.0.1", port=port)], AgentAccess(has_munge=False)) as agents:
+            (answer,) = agents.get("/v1/jobs", time.monotonic() + 8)
+        assert time.monotonic() - began_s < 3
+    assert answer.absence is not None
+    assert answer.absence.detail.endswith("closed the connection without an answer; if the agent speaks TLS: --tls-ca")
+    assert "refused: 127.0.0.1: a TLS handshake: no TLS: http request" in caplog.text
 
 
 @pytest.mark.parametrize(

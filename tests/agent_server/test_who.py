@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pardbg.watchdog.agent.server.listening import places_of
 from pardbg.watchdog.agent.server.options import ServerOptions
 from pardbg.watchdog.agent.server.server import AgentServer
 from pardbg.watchdog.errors import InputError
@@ -84,6 +85,43 @@ def test_of_a_job_that_others_have_joined_one_sees_ones_own_ranks(port: int) -> 
     assert ask(port, "/v1/jobs/mixed/entries", method="POST", body=b'[{"rank": 1}]', shown=mine).json == []
 
 
+@pytest.mark.parametrize(
+    ("has_socket", "has_tokens", "remedy"),
+    [
+        (True, False, "ask by its socket (--agents {0}/a.sock)"),
+        (True, True, "ask by its socket (--agents {0}/a.sock), or show a token (--token-file)"),
+        (False, False, "start the agent with --socket or --tokens: it knows nobody so far"),
+    ],
+)
+def test_a_stranger_is_told_what_this_agent_offers(
+    short: Path, tokens: Path, *, has_socket: bool, has_tokens: bool, remedy: str
+) -> None:
+    options = ServerOptions(
+        listen="127.0.0.1:0", socket=short / "a.sock" if has_socket else None, tokens=tokens if has_tokens else None
+    )
+    with AgentServer(Shelf(), options) as server:
+        assert ask(server.ports[0], "/v1/jobs").json["remedy"] == remedy.format(short)
+
+
+@as_root
+def test_what_an_agent_suffers_from_is_told_to_those_near_it(short: Path, site: Site) -> None:
+    shelf, problems = Shelf(problems={"store": "the disk is full"}), {"store": "the disk is full"}
+    with AgentServer(shelf, ServerOptions(listen="127.0.0.1:0", socket=short / "a.sock")) as server:
+        assert ask(server.ports[0], "/healthz").json == {"status": "degraded", "problems": problems}
+        assert ask_as(0, short / "a.sock", "/healthz").json == {"status": "degraded", "problems": problems}
+        assert ask_as(OURS, short / "a.sock", "/healthz").json == {"status": "degraded"}
+    pair, authority = site.agent, site.authority.certificate
+    wide = ServerOptions(listen="0.0.0.0:0", tls_cert=pair.certificate, tls_key=pair.key, client_ca=authority)
+    with AgentServer(shelf, wide) as server:
+        assert ask(server.ports[0], "/healthz", tls=context(site)).json == {"status": "degraded"}
+
+
+def test_a_place_is_told_with_its_port() -> None:
+    assert places_of(ServerOptions(listen="127.0.0.1", socket=Path("/a.sock")), (9475,)) == "127.0.0.1:9475 and /a.sock"
+    assert places_of(ServerOptions(listen="[::1]"), (9475,)) == "[::1]:9475"
+    assert places_of(ServerOptions(listen="", socket=Path("/a.sock")), ()) == "/a.sock"
+
+
 def test_tokens_count_for_what_the_file_says_as_soon_as_it_says_it(port: int, tokens: Path) -> None:
     mine = "Bearer mine"
     assert jobs_of(ask(port, "/v1/jobs", shown=mine)) == ["ours", "mixed"]
@@ -140,7 +178,7 @@ def test_certificates_say_who_asks_and_wrong_ones_do_not(site: Site, caplog: pyt
             ask(port, "/v1/jobs", tls=context(site, site.forged))
         time.sleep(0.1)
     assert shelf.counts["refusals"] == 3
-    assert "refused: somebody: a TLS handshake: unable to get local issuer certificate" in caplog.text
+    assert "refused: 127.0.0.1: a TLS handshake: unable to get local issuer certificate" in caplog.text
 
 
 def test_beyond_this_machine_pages_are_for_admins(site: Site) -> None:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from pardbg.dashboards.alerts import ALERTS
 from pardbg.watchdog.outputs.as_alert import alert, alerts_of_change, labels, webhook_body
 from pardbg.watchdog.outputs.as_incidents import render_incidents
+from pardbg.watchdog.outputs.lasting import began_text
 from pardbg.watchdog.outputs.validation import validate_report
 from tests.incidents.making import ended, incident, report
 from tests.outputs.samples import SAMPLES
@@ -34,7 +35,7 @@ def test_alert_says_who_and_where_and_what_to_do() -> None:
     assert f"Try: {verdict.advice[0]}" in description
     assert f"pardbg incidents show {ONE.id}" in description
     assert made["annotations"]["runbook_url"] in {one.runbook_url for one in ALERTS}
-    assert (made["startsAt"], "endsAt" in made) == (ONE.opened_at, False)
+    assert (made["startsAt"], "endsAt" in made) == (began_text(ONE), False)
     assert alert(ended(ONE))["endsAt"] == ONE.updated_at
 
 

@@ -23,8 +23,8 @@ def scanned(folders: Folders, incident_id: str, mark: str = "first", size: int =
     (folder / "report.json").write_text("{\n}\n")
 
 
-def mark_of(folders: Folders, incident_id: str = ID) -> str:
-    place = folders.find(incident_id)
+def mark_of(folders: Folders, incident_id: str = ID, *, latest: bool = False) -> str:
+    place = folders.find_latest(incident_id) if latest else folders.find(incident_id)
     return (place / "stack_rank0_s0.json").read_text()[:5] if place else ""
 
 
@@ -44,15 +44,25 @@ def test_id_sorts_by_time_and_tells_worlds_apart() -> None:
         moment_of("../../etc")
 
 
-def test_evidence_takes_its_place_whole_and_newer_takes_that_of_older(folders: Folders) -> None:
+def test_evidence_takes_its_place_whole_and_the_newest_lies_beside_the_first(folders: Folders) -> None:
     scanned(folders, ID)
     assert folders.find(ID) is None
     assert folders.keep(partial(folders), ID)
     assert mark_of(folders) == "first"
-    scanned(folders, ID, "newer")
-    assert folders.keep(partial(folders), ID)
-    assert mark_of(folders) == "newer"
-    assert [path.name for path in Path(partial(folders)).parent.iterdir()] == [ID]
+    assert folders.find_latest(ID) is None
+    for mark in ("newer", "third"):
+        scanned(folders, ID, mark)
+        assert folders.keep(partial(folders), ID)
+        assert (mark_of(folders), mark_of(folders, latest=True)) == ("first", mark)
+    root = partial(folders).parent
+    assert sorted(path.name for path in root.iterdir()) == [ID, f"{ID}.latest"]
+    (root / f"{ID}.latest").rename(root / f".{ID}.old")  # killed between the two renames
+    folders.begin()
+    assert (mark_of(folders), mark_of(folders, latest=True)) == ("first", "third")
+    both = size_of(root / ID) + size_of(root / f"{ID}.latest")
+    assert folders.prune((), began_before_s=0, most_bytes=both) == 0
+    assert folders.prune((), began_before_s=0, most_bytes=both - 1) == 1
+    assert list(root.iterdir()) == []
 
 
 @pytest.mark.parametrize("last", [None, "", '{\n "schema": "pardbg.rep'])

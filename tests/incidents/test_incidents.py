@@ -1,9 +1,11 @@
 """The whole of it, as an agent uses it: with files, threads and a receiver that comes and goes."""
 
+import shutil
 import threading
 import time
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from pardbg.watchdog.incidents.clock import Clock
@@ -164,3 +166,24 @@ def test_work_that_hangs_is_told_and_a_mistake_does_not_end_it() -> None:
     assert not worker.close(0.05)
     gate.set()
     assert worker.close(5)
+
+
+def test_folder_of_evidence_that_was_removed_is_made_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    agent = Incidents(tmp_path / "state", "n1")
+    agent.keep("old", report())
+    assert agent.wait(5)
+    gone = agent.new_folder(WORLD)
+    shutil.rmtree(tmp_path / "state")
+    for _ in range(2):  # as a scan that could not save anything
+        agent.keep(WORLD, report(), gone)
+    assert agent.wait(5)
+    assert [record.message for record in caplog.records if "could not save" in record.message] == [agent.problems["evidence"]]
+    assert "agent.lock is gone, too" in agent.problems["store_before"]
+    agent._settle_at_s = 0
+    agent.tick()
+    assert agent.wait(5)
+    agent.keep(WORLD, report(), scanned(agent.new_folder(WORLD)))
+    assert agent.wait(5)
+    assert len(list((tmp_path / "state" / "evidence").iterdir())) == 1
+    assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
+    agent.close()

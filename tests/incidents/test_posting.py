@@ -71,13 +71,20 @@ def test_token_is_sent_and_never_told(receiver: Hook, tmp_path: Path) -> None:
     assert "/hook" not in answer.words
 
 
+def test_path_of_an_address_is_not_told_by_a_receiver_that_repeats_it(receiver: Hook) -> None:
+    receiver.status, receiver.said = 404, b"x" * 190 + f" Cannot POST /services/{SECRET}".encode()
+    assert SECRET[:6] not in post(webhook(f"{receiver.url}/services/{SECRET}"), "{}", "k").words
+    receiver.said = f"Cannot POST /services/{SECRET}".encode()
+    assert post(webhook(f"{receiver.url}/services/{SECRET}"), "{}", "k").words.endswith("404: Cannot POST /***/***")
+
+
 @pytest.mark.parametrize(
     ("content", "mode", "words"),
     [
         ("t", 0o644, "chmod 600"),
         ("", 0o600, "holds no token"),
         ("a b", 0o600, "holds no token"),
-        ("a\r\nHost: b", 0o600, "no token"),
+        ("a\r\nHost: b", 0o600, "holds more than one line"),
     ],
 )
 def test_token_of_a_bad_file_is_not_sent(receiver: Hook, tmp_path: Path, content: str, mode: int, words: str) -> None:
@@ -171,5 +178,8 @@ def test_name_and_place_of_a_receiver_tell_no_secret() -> None:
     assert one.place == "webhook https://hooks.example.org:8443"
     assert "SECRET" not in one.name
     manager = Receiver(kind=ReceiverKind.ALERTMANAGER, url="http://am:9093/prefix/")
+    assert manager.place == "Alertmanager http://am:9093"
+    with pytest.raises(InputError, match="the address of an Alertmanager must begin"):
+        check_receiver(Receiver(kind=ReceiverKind.ALERTMANAGER, url="am:9093"))
     assert manager.address == "http://am:9093/prefix/api/v2/alerts"
     assert manager.name != one.name

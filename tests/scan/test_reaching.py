@@ -109,6 +109,7 @@ def test_hosts_that_ssh_could_not_be_given_are_refused(text: str) -> None:
     [
         (Request(job=""), "'' names no job"),
         (Request(job="k8s:"), "'k8s:' names no job"),
+        (Request(job="\udcff\udcfe", via="agents"), r"--job '\\udcff\\udcfe' is no text"),
         (Request(job="slurm: "), "names no job"),
         (Request(job=" 1"), "spaces around"),
         (Request(job="slurm: 1"), "spaces around"),

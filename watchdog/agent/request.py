@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pardbg.watchdog.agent.company import Neighbours
+from pardbg.watchdog.agent.named_files import check_authorities, check_token
 from pardbg.watchdog.agent.quiet import Limits
 from pardbg.watchdog.agent.server.options import KubernetesOptions, ServerOptions, split_host
 from pardbg.watchdog.agent.settings import Settings, usual_state_folder
@@ -65,7 +66,15 @@ def settings_of(request: Request) -> Settings:
 
 
 def server_options_of(request: Request) -> ServerOptions:
-    """How it listens."""
+    """How it listens.
+
+    Raises:
+        InputError: if what shows it to other agents cannot be used.
+    """
+    if request.peer_token_file is not None:
+        check_token(request.peer_token_file, "the token of --peer-token-file")
+    if request.peer_ca is not None:
+        check_authorities(request.peer_ca, "--peer-ca")
     return ServerOptions(
         listen=request.listen,
         socket=request.socket or (Path("/run/pardbg/agent.sock") if os.geteuid() == 0 else request.state / "agent.sock"),
@@ -88,16 +97,24 @@ def receivers_of(request: Request) -> tuple[Receiver, ...]:
     """Who is told of incidents.
 
     Raises:
-        InputError: if an address is none.
+        InputError: if an address is none, or the token cannot be used.
     """
-    token_file = str(request.webhook_token_file) if request.webhook_token_file else None
-    return tuple(
-        check_receiver(receiver)
-        for receiver in (
-            *(Receiver(kind=ReceiverKind.WEBHOOK, url=url, token_file=token_file) for url in request.webhooks),
-            *(Receiver(kind=ReceiverKind.ALERTMANAGER, url=url) for url in request.alertmanagers),
-        )
+    token_file = request.webhook_token_file
+    if token_file is not None:
+        check_token(token_file, "the token of --webhook-token-file")
+    return (
+        *_numbered(ReceiverKind.WEBHOOK, request.webhooks, str(token_file) if token_file else None),
+        *_numbered(ReceiverKind.ALERTMANAGER, request.alertmanagers),
     )
+
+
+def _numbered(kind: ReceiverKind, urls: tuple[str, ...], token_file: str | None = None) -> tuple[Receiver, ...]:
+    """Several on one host are told apart by their place on the command line."""
+    made = [
+        Receiver(kind=kind, url=url, token_file=token_file, number=number if len(urls) > 1 else 0)
+        for number, url in enumerate(urls, 1)
+    ]
+    return tuple(map(check_receiver, made))
 
 
 def _others(request: Request) -> Callable[[], tuple[AgentAddress, ...]]:

@@ -22,6 +22,9 @@ from pardbg.watchdog.agent.server.server import AgentServer
 from pardbg.watchdog.errors import InputError
 from pardbg.watchdog.incidents.evidence import Retention
 from pardbg.watchdog.incidents.incidents import Incidents
+from pardbg.watchdog.incidents.lock import LOCK_NAME
+from pardbg.watchdog.incidents.opening import make_folder
+from pardbg.watchdog.incidents.trouble import StoreError
 
 _log = logging.getLogger("pardbg.agent")
 _TICK_S = 1.0
@@ -36,9 +39,10 @@ def run_agent(request: Request) -> None:
         InputError: if it cannot run so.
         KeyboardInterrupt: after SIGINT, when everything has been closed.
     """
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
     server_options, receivers = server_options_of(request), receivers_of(request)
     server_options.check()
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("aiohttp.access").setLevel(logging.WARNING)  # a line for each scrape tells nobody anything
     ending = _Ending()
     with _only_agent_of(request.state), contextlib.ExitStack() as closing:
         incidents = Incidents(
@@ -59,7 +63,7 @@ def run_agent(request: Request) -> None:
         server = AgentServer(Holding(agent, history, gpus), server_options)
         server.start()
         closing.callback(server.stop)
-        _log.info("%s: listening on %s, keeping incidents in %s", agent.snapshot.host, request.listen, request.state)
+        _log.info("%s: listening on %s, keeping incidents in %s", agent.snapshot.host, server.places, request.state)
         _notify("READY=1")
         while not ending.is_set:
             began_s = time.monotonic()
@@ -99,8 +103,10 @@ class _Ending:
 def _only_agent_of(folder: Path) -> Iterator[None]:
     """Two agents must not keep the same incidents."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(folder / "agent.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        make_folder(folder)
+        descriptor = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except StoreError as error:
+        raise InputError(f"cannot keep incidents: {error}", remedy=error.remedy) from error
     except OSError as error:
         raise InputError(f"cannot keep incidents in {folder}: {error.strerror}", remedy="give another --state DIR") from error
     try:

@@ -1,5 +1,6 @@
 """`pardbg agent`: the sidecar of a node."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -8,7 +9,15 @@ import click
 
 FC = TypeVar("FC", bound=Callable[..., Any])
 _FILE = click.Path(path_type=Path)
-_SECONDS = click.FloatRange(min=1.0)
+_SECONDS = click.FloatRange(1.0, 86400.0)
+_DAYS, _GIB = click.FloatRange(0.0, 3650.0), click.FloatRange(0.0, 1e6)
+
+
+def _refuse_nan(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
+    """A range does not notice it."""
+    if math.isnan(value):
+        raise click.BadParameter("not a number")
+    return value
 
 
 def _option(name: str, *more: str, **settings: Any) -> Callable[[FC], FC]:
@@ -52,6 +61,7 @@ Examples:
     "--silent-after",
     "floor_s",
     type=_SECONDS,
+    callback=_refuse_nan,
     default=30.0,
     show_default=True,
     metavar="S",
@@ -61,13 +71,14 @@ Examples:
     "--silent-at-most",
     "cap_s",
     type=_SECONDS,
+    callback=_refuse_nan,
     default=300.0,
     show_default=True,
     metavar="S",
     help="... but never longer than this: half of the job's own timeout.",
 )
-@_option("--keep-days", type=click.FloatRange(min=0), default=30.0, show_default=True, help="Of incidents that are over.")
-@_option("--keep-gib", type=click.FloatRange(min=0), default=10.0, show_default=True, help="Of evidence.")
+@_option("--keep-days", type=_DAYS, callback=_refuse_nan, default=30.0, show_default=True, help="Of incidents that are over.")
+@_option("--keep-gib", type=_GIB, callback=_refuse_nan, default=10.0, show_default=True, help="Of evidence.")
 @_option("--no-gpu", is_flag=True, help="Leave the GPUs alone.")
 def agent(**options: Any) -> None:
     """Watch the jobs of this node, and say which rank is to blame as soon as one hangs.
@@ -76,6 +87,8 @@ def agent(**options: Any) -> None:
     keeps what it finds for `pardbg incidents`. It reads /proc and what probes keep; it stops and signals nobody. SIGTERM ends
     it. Every option may also be given in the environment: --keep-days as PARDBG_AGENT_KEEP_DAYS.
     """
+    if options["floor_s"] > options["cap_s"]:
+        raise click.UsageError("--silent-after is above --silent-at-most: give a larger --silent-at-most")
     from pardbg.watchdog.agent.request import Request  # noqa: PLC0415 - `--help` does not wait for it
     from pardbg.watchdog.agent.running import run_agent  # noqa: PLC0415
 

@@ -14,8 +14,8 @@ _OPTIONS = (
         envvar="PARDBG_AGENTS",
         show_envvar=True,
         metavar="LIST",
-        help="The agents, for --via agents: n[01-64], n[01-64]:9475, a file or an http_sd URL with such names, local for this "
-        "machine's. Of a Slurm job they are known. Where a site sets it, --via auto asks them.",
+        help="The agents, for --via agents: n[01-64], n[01-64]:9475, a file or an http_sd URL with such names, "
+        "a socket's path, local for this machine's. Of a Slurm job they are known. Where a site sets it, --via auto asks them.",
     ),
     click.option("--token-file", type=_FILE, envvar="PARDBG_TOKEN_FILE", metavar="FILE", help="Your bearer token for agents."),
     click.option("--tls-ca", type=_FILE, envvar="PARDBG_TLS_CA", metavar="FILE", help="Who signs the agents' certificates."),

@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ _STATE = click.option(
     metavar="DIR",
     help="The agent's state folder, if it is not the usual one (/var/lib/pardbg for root, else ~/.local/state/pardbg/HOST).",
 )
+
+_NONE = "The agent has found no hang."
+_NONE_ON_DISK = "No incident is on the disk."
 
 
 @click.group(
@@ -50,13 +54,15 @@ def list_(folder: Path | None, as_json: bool) -> None:  # noqa: FBT001 - a flag 
         for piece in render_incidents(()) if as_json else ():
             click.echo(piece, nl=False)
         return
+    if doubt := _in_memory_only(folder):
+        click.echo(f"pardbg: {doubt}", err=True)
     with _reading(folder) as reading:
         if as_json:
             for piece in render_incidents(reading.all()):
                 click.echo(piece, nl=False)
         else:
-            lines = list(list_incidents(reading.all(), _width()))
-            click.echo("\n".join(lines) if lines else "The agent has found no hang.")
+            lines = list(list_incidents(reading.all(), time.time(), _width()))
+            click.echo("\n".join(lines or [_NONE_ON_DISK if doubt else _NONE]))
         _warn(reading.unreadable)
 
 
@@ -71,12 +77,13 @@ def show(incident_id: str, folder: Path | None, as_json: bool) -> None:  # noqa:
     from pardbg.watchdog.outputs.terminal import render_terminal  # noqa: PLC0415
 
     with _reading(folder) as reading:
-        incident, evidence = reading.get(incident_id)
+        incident, first = reading.get(incident_id)
+        evidence = [str(path) for path in (first, reading.latest_of(incident)) if path is not None]
     if as_json:
         click.echo(render_incident(incident), nl=False)
         return
     is_colored = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    about = describe_incident(incident, str(evidence) if evidence else None, _width())
+    about = describe_incident(incident, evidence, time.time(), _width())
     click.echo(f"{about}\n{render_terminal(incident.report, width=_width(), color=is_colored)}", nl=False, color=True)
 
 
@@ -87,7 +94,7 @@ def show(incident_id: str, folder: Path | None, as_json: bool) -> None:  # noqa:
 @click.argument("target", metavar="DIR", type=click.Path(path_type=Path))
 @_STATE
 def export(incident_id: str, target: Path, folder: Path | None) -> None:
-    """Copy the evidence of an incident into DIR, for `pardbg analyze`. DIR must be empty, or not there yet."""
+    """Copy the evidence of an incident (its first scan's) into DIR, for `pardbg analyze`. DIR must be empty or not there."""
     from pardbg.watchdog.incidents.exporting import export_evidence  # noqa: PLC0415
 
     with _reading(folder) as reading:
@@ -113,6 +120,13 @@ def _reading(folder: Path | None) -> Any:
     from pardbg.watchdog.incidents.reading import opened  # noqa: PLC0415
 
     return opened(folder or usual_state_folder())
+
+
+def _in_memory_only(folder: Path | None) -> str:
+    from pardbg.watchdog.agent.settings import usual_state_folder  # noqa: PLC0415
+    from pardbg.watchdog.incidents.reading import in_memory_only  # noqa: PLC0415
+
+    return in_memory_only(folder or usual_state_folder())
 
 
 def _warn(unreadable: set[str]) -> None:

@@ -50,6 +50,14 @@ class Database:
         with self._lock, self._in_our_words():
             return self._connection.execute(statement, values).fetchall()
 
+    def is_blank(self) -> bool:
+        """Whether it has no tables yet: there was no room for them.
+
+        Raises:
+            StoreError: if it cannot be asked.
+        """
+        return not self.rows("PRAGMA user_version")[0][0]
+
     def limit(self, most_bytes: int) -> None:
         """Sets how large it may become."""
         self.rows(f"PRAGMA max_page_count = {most_bytes // _PAGE_BYTES}")

@@ -2,6 +2,8 @@
 
 import contextlib
 import itertools
+import logging
+import re
 import secrets
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -10,6 +12,8 @@ from pardbg.watchdog.incidents.folders import Folders
 from pardbg.watchdog.model.base import Noun
 
 LEAST_FREE_BYTES = 64 << 20
+_FIGURES = re.compile(r"\d+")
+_log = logging.getLogger("pardbg.incidents")
 
 
 class Retention(Noun, frozen=True, kw_only=True):
@@ -24,7 +28,6 @@ class Evidences:
     """One thread calls it; others may read its attributes.
 
     Attributes:
-        problem: why evidence cannot be kept, empty if it can.
         has_room: whether a scan should save any.
     """
 
@@ -32,8 +35,13 @@ class Evidences:
         self._folders = Folders(state_folder)
         run = secrets.token_hex(2)  # a scan of an agent that was killed may still be writing
         self._marks = (f"{run}-{number}" for number in itertools.count(1))
-        self.problem = ""
+        self._problem = self._told = ""
         self.has_room = True
+
+    @property
+    def problem(self) -> str:
+        """Why evidence cannot be kept, empty if it can."""
+        return self._problem
 
     def begin(self) -> None:
         """Puts right what an agent that was killed has left."""
@@ -44,15 +52,17 @@ class Evidences:
     def look_for_room(self) -> None:
         """Looks how much room there is."""
         try:
+            self._folders.make()  # somebody may have removed it
             free = self._folders.free_bytes()
         except OSError as error:
-            self.has_room, self.problem = False, f"{error.filename}: {error.strerror}: verdicts are kept without evidence"
+            self.has_room = False
+            self._tell(f"{error.filename}: {error.strerror}: verdicts are kept without evidence")
             return
         is_new, self.has_room = self.has_room is not (free >= LEAST_FREE_BYTES), free >= LEAST_FREE_BYTES
         if not self.has_room:
-            self.problem = f"only {free >> 20} MiB are free: verdicts are kept without evidence"
+            self._tell(f"only {free >> 20} MiB are free: verdicts are kept without evidence")
         elif is_new:
-            self.problem = ""
+            self._problem = self._told = ""
 
     def partial(self, incident_id: str) -> Path:
         """Where one scan may write."""
@@ -66,7 +76,7 @@ class Evidences:
         """What a scan has written there becomes the evidence of an incident, if it is whole."""
         with self._noting():
             if not self._folders.keep(folder, incident_id):
-                self.problem = f"the scan of {incident_id} could not save all of what it saw: nothing of it is kept"
+                self._tell(f"the scan of {incident_id} could not save all of what it saw: nothing of it is kept")
 
     def drop(self, folder: Path) -> None:
         """Removes what a scan has written."""
@@ -85,7 +95,15 @@ class Evidences:
     @contextlib.contextmanager
     def _noting(self) -> Iterator[None]:
         try:
-            self.problem = ""
+            self._problem = ""
             yield
         except OSError as error:
-            self.problem = f"{error.filename or 'evidence'}: {error.strerror or error}"
+            self._tell(f"{error.filename or 'evidence'}: {error.strerror or error}")
+
+    def _tell(self, problem: str) -> None:
+        """Logs it once, also if only figures in it change."""
+        self._problem = problem
+        gist = _FIGURES.sub("", problem)
+        if gist != self._told:
+            _log.error("%s", problem)
+        self._told = gist

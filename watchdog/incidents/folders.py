@@ -1,7 +1,8 @@
 """Folders of evidence, one an incident: written aside, made durable, renamed; the oldest go when there are too many.
 
-``evidence/ID`` is whole or not there. A scan writes into ``evidence/.ID.N.partial``; evidence that a newer scan replaces is
-``.ID.old`` for a moment. What an agent that was killed has left is put right at the start.
+``evidence/ID`` is that of the first scan, which has seen the hang fresh; ``evidence/ID.latest`` that of the newest, if there
+was another. Both are whole or not there. A scan writes into ``evidence/.ID.N.partial``; evidence that a newer one
+replaces is ``.ID.old`` for a moment. What an agent that was killed has left is put right at the start.
 Cost: keeping syncs each file, with some threads; pruning looks at the size of each. Links are never followed.
 """
 
@@ -9,6 +10,7 @@ import contextlib
 import os
 import shutil
 import stat
+from collections import Counter
 from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +21,7 @@ FOLDER_NAME = "evidence"
 LAST_FILE = "report.json"
 """What a scan writes last: where it is whole, all is."""
 _LAST_BYTES = b"}\n"
+_LATEST = ".latest"
 _SYNCED_AT_ONCE = 16
 
 
@@ -26,17 +29,23 @@ class Folders:
     """The evidence of one state folder. Every method may raise `OSError`."""
 
     def __init__(self, state_folder: Path) -> None:
-        self._root = state_folder / FOLDER_NAME
+        self._state, self._root = state_folder, state_folder / FOLDER_NAME
+
+    def make(self) -> None:
+        """Makes the folder, for this user alone, if it is not there (any more)."""
+        self._state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._root.mkdir(mode=0o700, exist_ok=True)
 
     def begin(self) -> None:
         """Removes what killed agents have left half-written; what they were about to replace is put back."""
-        self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.make()
         for path in list(self._root.iterdir()):
             name, end = self.id_of(path), path.suffix
             if not name or not path.name.startswith("."):
                 continue
-            if end == ".old" and not self._place(name).exists():
-                path.rename(self._place(name))
+            free = next((place for place in self._places(name) if not place.exists()), None)
+            if end == ".old" and free is not None and _is_whole(path):
+                path.rename(free)
             elif end in {".old", ".partial"}:
                 shutil.rmtree(path)
 
@@ -50,8 +59,13 @@ class Folders:
         return name if folder.parent == self._root and is_id(name) else ""
 
     def keep(self, partial: Path, incident_id: str) -> bool:
-        """Makes what a scan has written the evidence of an incident; False if it has not written all: then nothing changes."""
-        place, old = self._place(incident_id), self._root / f".{incident_id}.old"
+        """Makes what a scan has written the evidence of an incident, the first or the latest.
+
+        Returns:
+            False if it has not written all: then nothing changes.
+        """
+        first, latest = self._places(incident_id)
+        place, old = latest if first.exists() else first, self._root / f".{incident_id}.old"
         if not _is_whole(partial):
             self.drop(partial)
             return False
@@ -70,8 +84,13 @@ class Folders:
             shutil.rmtree(partial)
 
     def find(self, incident_id: str) -> Path | None:
-        """The evidence of an incident."""
+        """The evidence of an incident: of its first scan."""
         return self._place(incident_id) if is_id(incident_id) and self._place(incident_id).is_dir() else None
+
+    def find_latest(self, incident_id: str) -> Path | None:
+        """The evidence of its newest scan, if there was more than one."""
+        latest = self._root / f"{incident_id}{_LATEST}"
+        return latest if is_id(incident_id) and latest.is_dir() else None
 
     def prune(self, kept: Collection[str], *, began_before_s: float, most_bytes: int) -> int:
         """Removes evidence, the oldest first, for its age and until all of it is small enough.
@@ -82,15 +101,16 @@ class Folders:
             most_bytes: for all evidence together.
 
         Returns:
-            How many folders are gone.
+            Of how many incidents it is gone.
         """
-        sizes = {path.name: size_of(path) for path in self._root.iterdir() if is_id(path.name)}
+        sizes = self._sizes()
         total, gone = sum(sizes.values()), 0
         for name in sorted(sizes.keys() - set(kept)):
             if moment_of(name) >= began_before_s and total <= most_bytes:
                 break
-            doomed = self._place(name).rename(self.partial(name, "doomed"))  # half of it must never be taken for all of it
-            shutil.rmtree(doomed)
+            for place in self._places(name)[::-1]:
+                if place.exists():  # half of it must never be taken for all of it
+                    shutil.rmtree(place.rename(self.partial(name, "doomed")))
             total, gone = total - sizes[name], gone + 1
         return gone
 
@@ -101,6 +121,19 @@ class Folders:
 
     def _place(self, incident_id: str) -> Path:
         return self._root / incident_id
+
+    def _places(self, incident_id: str) -> tuple[Path, Path]:
+        """Of the first scan's, and of the latest one's."""
+        return self._place(incident_id), self._root / f"{incident_id}{_LATEST}"
+
+    def _sizes(self) -> Counter[str]:
+        """By incident, bytes."""
+        sizes: Counter[str] = Counter()
+        for path in self._root.iterdir():
+            name = path.name.removesuffix(_LATEST)
+            if is_id(name):
+                sizes[name] += size_of(path)
+        return sizes
 
 
 def size_of(folder: Path) -> int:

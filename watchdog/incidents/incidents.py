@@ -89,7 +89,7 @@ class Incidents:
         Args:
             world: which launch of which job: ``store|size|attempt``.
             report: what the scan says.
-            folder: where it has saved its evidence, of `new_folder`; it takes the place of an older scan's.
+            folder: where it has saved its evidence, of `new_folder`; the first scan's stays, the newest lies beside it.
             job: its name, if the report has none.
 
         Returns:

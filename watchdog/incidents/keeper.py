@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from pardbg.watchdog.incidents import letters as box
 from pardbg.watchdog.incidents.letters import Letter
+from pardbg.watchdog.incidents.lock import LOCK_NAME
 from pardbg.watchdog.incidents.opening import make_folder, open_for_reading, open_in_memory
 from pardbg.watchdog.incidents.salvage import begin_anew
 from pardbg.watchdog.incidents.store import FILE_NAME, IncidentStore
@@ -153,7 +154,7 @@ class Keeper:
 
     def _on_disk(self) -> IncidentStore:
         if self._disk is not None and not self._disk.database.is_in_place():
-            self._tell(f"{self._path} was removed while it was in use: a new one is begun")
+            self._tell(f"{self._path} was removed while it was in use: a new one is begun{self._about_lock()}")
             self._disk.close()
             self._disk = None
             self._pending.save_all(self._open.values())
@@ -212,6 +213,10 @@ class Keeper:
             self.problem = f"{second}; {second.remedy}"
             return
         self._tell(f"{error}: it is now {aside}, and a new one is begun with what could be read of it: {count} incidents")
+
+    def _about_lock(self) -> str:
+        is_there = (self._folder / LOCK_NAME).exists()
+        return "" if is_there else f"; {LOCK_NAME} is gone, too: start no second agent there before this one is restarted"
 
     def _tell(self, notice: str) -> None:
         self.notice = notice

@@ -94,7 +94,7 @@ class Outbox:
                 pause_s = courier.step()
             except Exception as error:  # noqa: BLE001 - a thread that ends in silence would be worse
                 _log.exception("the courier of %s", name)
-                courier.problem, pause_s = f"internal error: {type(error).__name__}: {error}", _AFTER_OWN_FAULT_S
+                courier.problem, pause_s = f"internal error: {type(error).__name__}", _AFTER_OWN_FAULT_S
             if courier.problem != problem:
                 _log.warning("%s", courier.problem or f"{name} takes letters again")
             self._clock.wait(news, pause_s)

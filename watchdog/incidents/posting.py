@@ -6,6 +6,7 @@ Cost: a connection each time; it lasts `LONGEST_S` at most, besides looking up t
 
 import contextlib
 import http.client
+import re
 import socket
 import ssl
 import threading
@@ -21,7 +22,9 @@ from pardbg.watchdog.model.text import printable_text
 
 STEP_S = 10.0
 LONGEST_S = 20.0
-_MOST_REASON = 200
+_MOST_REASON, _MOST_READ = 200, 4096
+"""More is read than shown: what is cut off could not be recognised."""
+_SIGNS, _SHORTEST_SECRET = re.compile(r"[/?&=]"), 8
 _PATIENT = frozenset({408, 425, 429})
 """Of 4xx: it may take the same letter later."""
 
@@ -53,8 +56,8 @@ def post(receiver: Receiver, body: str, key: str, *, longest_s: float = LONGEST_
     except ssl.SSLCertVerificationError as error:
         return Answer(outcome=Outcome.LATER, words=f"{receiver.place}: its certificate is not trusted: {error.verify_message}")
     except (OSError, http.client.HTTPException, ValueError) as error:
-        why = "no answer in time" if isinstance(error, TimeoutError) else _reason(str(error) or type(error).__name__, token)
-        return Answer(outcome=Outcome.LATER, words=f"{receiver.place}: {why}")
+        told = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+        return Answer(outcome=Outcome.LATER, words=f"{receiver.place}: {_reason(told, _secrets(receiver, token))}")
 
 
 def _headers(key: str, token: str) -> dict[str, str]:
@@ -68,8 +71,8 @@ def _exchange(receiver: Receiver, body: bytes, headers: dict[str, str], longest_
     with contextlib.closing(_connection(receiver)) as connection, _ended_after(connection, longest_s):
         connection.request("POST", target, body, headers)
         response = connection.getresponse()
-        said = response.read(_MOST_REASON).decode("utf-8", "replace")
-        return _meaning(receiver, response, _reason(said, headers.get("Authorization", "")))
+        said = response.read(_MOST_READ).decode("utf-8", "replace")
+        return _meaning(receiver, response, _reason(said, _secrets(receiver, headers.get("Authorization", ""))))
 
 
 def _connection(receiver: Receiver) -> http.client.HTTPConnection:
@@ -94,9 +97,16 @@ def _asked_for(header: str | None) -> float:
     return float(header) if header and header.isascii() and header.isdigit() and len(header) < 6 else 0.0
 
 
-def _reason(said: str, secret: str) -> str:
-    """What may be shown of an answer: one line, and not our token, which some servers repeat."""
-    for word in filter(None, secret.split()):
+def _secrets(receiver: Receiver, shown: str) -> tuple[str, ...]:
+    """The words of what we show, and what may be a secret in the path of the address."""
+    parts = urlsplit(receiver.address)
+    long = (part for part in _SIGNS.split(f"{parts.path}?{parts.query}") if len(part) >= _SHORTEST_SECRET)
+    return *shown.split(), *long
+
+
+def _reason(said: str, secrets: tuple[str, ...]) -> str:
+    """What may be shown of an answer: one line, and not our token or the path of our address, which some servers repeat."""
+    for word in sorted(secrets, key=len, reverse=True):
         said = said.replace(word, "***")
     return printable_text(" ".join(said.split()))[:_MOST_REASON]
 

@@ -32,6 +32,8 @@ def read_token(path: str) -> str:
         raise TokenError(f"{path} cannot be read: {error.strerror}") from error
     finally:
         os.close(descriptor)
+    if len(token.splitlines()) > 1:
+        raise TokenError(f"{path} holds more than one line: write one token into it, and nothing else")
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise TokenError(f"{path} holds no token: one word of printable ASCII")
     return token

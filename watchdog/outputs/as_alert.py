@@ -6,6 +6,7 @@ from pardbg.watchdog.model.incident import Incident, IncidentState
 from pardbg.watchdog.model.names import Kind, Status
 from pardbg.watchdog.model.text import printable_text
 from pardbg.watchdog.outputs.as_incidents import incident_object
+from pardbg.watchdog.outputs.lasting import began_text
 from pardbg.watchdog.outputs.phrases import count_of, name_subjects
 from pardbg.watchdog.outputs.sections.headline import claim
 
@@ -27,7 +28,7 @@ def alert(incident: Incident, runbook_url: str = RUNBOOK_URL) -> dict[str, Any]:
     return {
         "labels": labels(incident),
         "annotations": _annotations(incident, runbook_url),
-        "startsAt": incident.opened_at,
+        "startsAt": began_text(incident),
         **ends,
     }
 

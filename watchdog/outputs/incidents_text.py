@@ -1,18 +1,19 @@
 """Incidents as text for a terminal: a list of them, and what became of one. Pure."""
 
-from collections.abc import Iterable, Iterator
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 from pardbg.watchdog.model.incident import Incident, IncidentState
 from pardbg.watchdog.model.text import printable_text
-from pardbg.watchdog.outputs.phrases import name_subjects, spell_duration
+from pardbg.watchdog.outputs.lasting import began_text, spell_lasted
+from pardbg.watchdog.outputs.phrases import name_subjects
 from pardbg.watchdog.outputs.wrapping import hang, wrap
 
-_WIDTHS = (20, 9, 9, 12)
+_WIDTHS = (20, 9, 12, 12)
 _TITLES = ("INCIDENT", "STATE", "LASTED", "JOB", "WHAT")
 _GAP = "  "
 _SUBJECTS_SHOWN = 3
+_PATHS = frozenset({"evidence", "newest"})
 _FATE = {
     IncidentState.OPEN: "it lasts, as far as is known",
     IncidentState.RECOVERED: "the job went on by itself",
@@ -20,26 +21,30 @@ _FATE = {
 }
 
 
-def list_incidents(incidents: Iterable[Incident], width: int = 80) -> Iterator[str]:
-    """Lines of a table, the oldest first; nothing where there is none."""
+def list_incidents(incidents: Iterable[Incident], now_s: float, width: int = 80) -> Iterator[str]:
+    """Lines of a table, the oldest first; nothing where there is none. An open one lasts until now (epoch seconds)."""
     for index, incident in enumerate(incidents):
         if index == 0:
             yield from _row(_TITLES, width)
-        yield from _row((incident.id, incident.state.value, _lasted(incident), _job(incident), _what(incident)), width)
+        lasted = spell_lasted(incident, now_s)
+        yield from _row((incident.id, incident.state.value, lasted, _job(incident), _what(incident)), width)
 
 
-def describe_incident(incident: Incident, evidence: str | None, width: int = 80) -> str:
-    """What became of it: the lines above its report. ``evidence``: the folder, None if it is gone."""
+def describe_incident(incident: Incident, evidence: Sequence[str], now_s: float, width: int = 80) -> str:
+    """What became of it: the lines above its report. ``evidence``: the folders, of the first scan and of the newest one."""
     facts = {
         "job": _job(incident),
         "state": f"{incident.state.value}: {_FATE[incident.state]}",
+        "began": f"{began_text(incident)}; it {_lasts(incident, now_s)}",
         "opened": f"{incident.opened_at}, by the agent on {printable_text(incident.host)}",
-        "updated" if incident.state is IncidentState.OPEN else "closed": f"{incident.updated_at}, after {_lasted(incident)}",
-        "evidence": f"{evidence}" if evidence else "none is kept",
+        "updated" if incident.state is IncidentState.OPEN else "closed": incident.updated_at,
+        "evidence": evidence[0] if evidence else "none is kept",
     }
+    if len(evidence) > 1:
+        facts["newest"] = evidence[1]
     lines = [f"INCIDENT{_GAP}{incident.id}"]
     for label, value in facts.items():
-        lines += [f"{_GAP}{label:8}{_GAP}{value}"] if label == "evidence" else hang(f"{_GAP}{label:8}{_GAP}", value, width)
+        lines += [f"{_GAP}{label:8}{_GAP}{value}"] if label in _PATHS else hang(f"{_GAP}{label:8}{_GAP}", value, width)
     return "\n".join(lines) + "\n"
 
 
@@ -55,9 +60,9 @@ def _lines(cell: str, room: int) -> list[str]:
     return [line[start : start + room] for line in wrap(cell, room) for start in range(0, max(len(line), 1), room)]
 
 
-def _lasted(incident: Incident) -> str:
-    opened, updated = (datetime.fromisoformat(at.replace("Z", "+00:00")) for at in (incident.opened_at, incident.updated_at))
-    return spell_duration(max((updated - opened).total_seconds(), 0.0))
+def _lasts(incident: Incident, now_s: float) -> str:
+    lasted = spell_lasted(incident, now_s)
+    return f"lasts for {lasted} now" if incident.state is IncidentState.OPEN else f"lasted {lasted}"
 
 
 def _job(incident: Incident) -> str:

@@ -11,7 +11,7 @@ from pardbg.watchdog.transport.munge import MungeError
 from pardbg.watchdog.transport.printable import printable
 
 _DEEPEST = 4
-
+_CLOSED = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)
 
 _MEANINGS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], AbsenceReason, str], ...] = (
     (aiohttp.ConnectionTimeoutError, AbsenceReason.UNREACHABLE, "{where} does not take a connection in time"),
@@ -28,13 +28,16 @@ _MEANINGS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], Ab
 """The first that fits."""
 
 
-def explain_failure(error: BaseException, address: AgentAddress) -> tuple[AbsenceReason, str]:
-    """The true reason, as far as it can be told."""
+def explain_failure(error: BaseException, address: AgentAddress, *, is_plain: bool = False) -> tuple[AbsenceReason, str]:
+    """The true reason, as far as it can be told. ``is_plain``: it was spoken to by a port, and not by TLS."""
     where = address.socket or address.netloc
     if isinstance(error, MungeError):
         return AbsenceReason.DENIED, f"not asked: {error}; {error.remedy}"
     if (refusal := _explain_tls(error, where)) is not None:
         return refusal
+    if is_plain and isinstance(error, _CLOSED) and not isinstance(error, aiohttp.ClientConnectorError):
+        told = "has closed the connection without an answer; if the agent speaks TLS: --tls-ca"
+        return AbsenceReason.UNREACHABLE, f"{where} {told}"
     for kinds, reason, words in _MEANINGS:
         if isinstance(error, kinds) or isinstance(getattr(error, "os_error", None), kinds):
             return reason, words.format(where=where, why=_words(error), kind=type(error).__name__)

@@ -191,7 +191,8 @@ class Agents:
                     badge = self._badge.show(asked.method, asked.path, asked.body)
                 got = await self._attempt(address, asked, {} if address.socket else badge)
             except Exception as error:  # noqa: BLE001 - whatever an agent can make the client raise, it has its reason
-                reason, detail = explain_failure(error, address)
+                is_plain = not address.socket and not self._access.is_encrypted(address)
+                reason, detail = explain_failure(error, address, is_plain=is_plain)
                 got = _Heard(node=address.node, reason=reason, detail=detail)
                 if attempt == 0 and isinstance(error, aiohttp.ServerDisconnectedError):
                     continue

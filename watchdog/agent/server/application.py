@@ -17,7 +17,7 @@ from pardbg.watchdog.agent.server.refused import SERVER, RefusedError, complain
 from pardbg.watchdog.agent.server.sessions import Sessions
 from pardbg.watchdog.transport.agent_words import JOBS_PATH, LOOK_PATH, MOST_REQUEST_BYTES
 
-_FAILED = 500
+_FAILED, _NOT_FOUND = 500, 404
 _ONE_JOB = JOBS_PATH + "/{job}"
 
 
@@ -65,7 +65,8 @@ def _answering(diary: Diary) -> "web.middleware":  # type: ignore[valid-type]
         except Exception as error:  # noqa: BLE001 - nobody else is to suffer, and nobody sees our insides
             diary.note_failure(what, f"{type(error).__name__} at {_place(error)}")
             refused = RefusedError(_FAILED, f"the agent failed: {type(error).__name__}", remedy="see its log")
-        diary.note_refusal(request.get(WHO, who), what, str(refused))
+        if refused.status != _NOT_FOUND:  # who asks for what is not here is not refused
+            diary.note_refusal(request.get(WHO, who), what, str(refused))
         return complain(refused)
 
     return answer

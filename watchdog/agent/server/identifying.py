@@ -8,6 +8,7 @@ from aiohttp import web
 
 from pardbg.watchdog.agent.server.credentials import Credentials
 from pardbg.watchdog.agent.server.kubernetes import Kubernetes
+from pardbg.watchdog.agent.server.options import ServerOptions, split_host
 from pardbg.watchdog.agent.server.people import People, is_anybody
 from pardbg.watchdog.agent.server.refused import FORBIDDEN, UNAUTHENTICATED, RefusedError
 from pardbg.watchdog.agent.server.requester import Requester
@@ -25,13 +26,14 @@ class Identifier:
         self,
         people: People,
         *,
-        peers: frozenset[str] = frozenset(),
+        options: ServerOptions | None = None,
         tokens: Tokens | None = None,
         credentials: Credentials | None = None,
         kubernetes: Kubernetes | None = None,
     ) -> None:
-        """``peers`` are the hosts of the other agents: who has the certificate of one sees what an admin sees."""
-        self._people, self._peers = people, peers
+        """Of the options: who has the certificate of a peer sees what an admin sees; and what strangers can do instead."""
+        self._people, self._options = people, options or ServerOptions()
+        self._peers = frozenset(split_host(peer)[0] for peer in self._options.peers)
         self._tokens, self._credentials, self._kubernetes = tokens, credentials, kubernetes
 
     async def identify(self, request: web.Request) -> Requester:
@@ -83,12 +85,15 @@ class Identifier:
         return Requester(name=name, uid=uid, is_admin=await self._people.is_admin(uid), words=words)
 
     def _remedy(self) -> str:
+        """Only what this agent offers."""
+        options = self._options
         ways = [
-            "a certificate that its --client-ca has signed (--tls-cert)",
-            *(["a token (--token-file)"] if self._tokens or self._kubernetes else []),
-            *(["munge (--munge)"] if self._credentials else []),
+            *([f"ask by its socket (--agents {options.socket})"] if options.socket and options.is_local else []),
+            *(["show a certificate that its --client-ca has signed (--tls-cert)"] if options.client_ca else []),
+            *(["show a token (--token-file)"] if self._tokens or self._kubernetes else []),
+            *(["show a munge credential (--munge)"] if self._credentials else []),
         ]
-        return f"show {', or '.join(ways)}"
+        return ", or ".join(ways) or "start the agent with --socket or --tokens: it knows nobody so far"
 
 
 def confirm(requester: Requester, method: str, path: str, body: bytes) -> None:

@@ -8,8 +8,9 @@ import ssl
 import stat
 from pathlib import Path
 
+from pardbg.watchdog.agent.server.accepting import open_ports
 from pardbg.watchdog.agent.server.connections import Connections
-from pardbg.watchdog.agent.server.options import ServerOptions, split_host
+from pardbg.watchdog.agent.server.options import ServerOptions, join_host, split_host
 from pardbg.watchdog.errors import InputError
 
 _FOR_ALL, _FOR_US = 0o666, 0o600
@@ -23,16 +24,16 @@ async def listen(options: ServerOptions, connections: Connections, tls: ssl.SSLC
         InputError: if one cannot be had.
     """
     loop = asyncio.get_running_loop()
-    servers = []
+    servers: list[asyncio.Server] = []
     if options.listen:
         host, port = split_host(options.listen)
         handshake_s = options.patience_s if tls is not None else None
         try:
-            servers.append(
-                await loop.create_server(
-                    connections, host, port, ssl=tls, ssl_handshake_timeout=handshake_s, backlog=_BACKLOG, reuse_address=True
-                )
-            )
+            ends = await open_ports(host, port, _BACKLOG)
+            servers += [
+                await loop.create_server(connections, sock=end, ssl=tls, ssl_handshake_timeout=handshake_s, backlog=_BACKLOG)
+                for end in ends
+            ]
         except OSError as error:
             told = f"cannot listen on {options.listen}: {os.strerror(error.errno) if error.errno else error}"
             remedy = "give --listen HOST:PORT; another agent may run: pardbg incidents list"
@@ -82,6 +83,12 @@ def ports_of(servers: list[asyncio.Server]) -> tuple[int, ...]:
     """The ports that they have been given."""
     names = [end.getsockname() for server in servers for end in server.sockets]
     return tuple(name[1] for name in names if isinstance(name, tuple))
+
+
+def places_of(options: ServerOptions, ports: tuple[int, ...]) -> str:
+    """Where they listen, in words."""
+    port = [join_host(options.host, ports[0])] if options.listen and ports else []
+    return " and ".join([*port, *([str(options.socket)] if options.socket is not None else [])])
 
 
 def forget_socket(options: ServerOptions) -> None:

@@ -102,6 +102,9 @@ class Looks:
             meant = [job for job in meant if pids & {rank.pid for rank in job.ranks}]
         parts = [await self._access.may.part_of(job, requester, Right.LOOK) for job in meant]
         allowed = tuple(part for part in parts if part is not None)
+        if meant and not allowed and not requester.may_look:
+            told = "your token may only read: it lacks `look`"
+            raise RefusedError(FORBIDDEN, told, remedy="ask an admin of this node to write `look` after it (--tokens)")
         if meant and not allowed:
             what = f"job {asked.job}" if asked.job is not None else "what runs here"
             raise RefusedError(
@@ -172,4 +175,5 @@ def _data_of(answer: Answer) -> bytes:
         return answer.data
     absence = answer.absence or Absence(reason=AbsenceReason.UNREADABLE, detail="no answer")
     status = _LATE if absence.reason is AbsenceReason.TIMED_OUT else _FAILED
-    raise RefusedError(status, absence.detail, remedy="see the agent's log", reason=absence.reason)
+    remedy = "scan again" if absence.reason is AbsenceReason.GONE else "see the agent's log"
+    raise RefusedError(status, absence.detail, remedy=remedy, reason=absence.reason)

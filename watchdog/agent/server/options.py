@@ -106,6 +106,11 @@ class ServerOptions:
             raise InputError(told, remedy=remedy)
 
 
+def join_host(host: str, port: int) -> str:
+    """``HOST:PORT``, as `split_host` reads it."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def split_host(text: str) -> tuple[str, int]:
     """``HOST:PORT``, ``[::1]:PORT`` or ``HOST``.
 
@@ -113,7 +118,7 @@ def split_host(text: str) -> tuple[str, int]:
         InputError: if it is none.
     """
     host, has_port, port = text.rpartition(":")
-    if not has_port or (":" in host and not host.startswith("[")):
+    if not has_port or text.endswith("]") or (":" in host and not host.startswith("[")):
         host, port = text, str(USUAL_PORT)
     host = host.removeprefix("[").removesuffix("]")
     if not host or not port.isascii() or not port.isdecimal() or int(port) > _LARGEST_PORT:

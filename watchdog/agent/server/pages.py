@@ -1,14 +1,18 @@
 """Pages of no job: ``/metrics`` for Prometheus, ``/sd`` that tells it of the other agents, ``/healthz``.
 
 On a port of this machine and on the socket everybody may read them; beyond it admins, and those whom Kubernetes lets read
-``/metrics``, unless the site opens the metrics. ``/healthz`` says one word, to everybody: kubelets show no credentials.
+``/metrics``, unless the site opens the metrics. ``/healthz`` says one word, to everybody: kubelets show no credentials; on a
+port of this machine, and to root and the agent's own user on the socket, also what the agent suffers from.
 """
+
+import os
 
 from aiohttp import web
 
 from pardbg.watchdog.agent.server.access import Access
 from pardbg.watchdog.agent.server.held import Held
-from pardbg.watchdog.agent.server.options import ServerOptions, split_host
+from pardbg.watchdog.agent.server.identifying import peer_uid
+from pardbg.watchdog.agent.server.options import ServerOptions, join_host, split_host
 from pardbg.watchdog.agent.server.refused import FORBIDDEN, RefusedError
 from pardbg.watchdog.agent.server.replying import reply_json
 
@@ -30,15 +34,22 @@ class Pages:
         """This agent and its peers, in the form of http_sd."""
         await self._check(request)
         own = self._options.listen
-        if own and not self._options.is_local:
-            own = f"{self._options.name}:{split_host(own)[1]}"
+        if own:
+            host, port = split_host(own)
+            own = join_host(host if self._options.is_local else self._options.name, port)
         targets = list(dict.fromkeys(filter(None, (own, *self._options.peers))))
         labels = {"__scheme__": "https"} if self._options.is_encrypted else {}
         return web.json_response([{"targets": targets, "labels": labels}])
 
     async def health(self, request: web.Request) -> web.Response:
-        """Whether it is well."""
-        return reply_json(request, {"status": "degraded" if self._held.snapshot().problems else "ok"})
+        """Whether it is well; to those near it, why it is not."""
+        problems = self._held.snapshot().problems
+        told = {"problems": problems} if problems and self._may_know_why(request) else {}
+        return reply_json(request, {"status": "degraded" if problems else "ok", **told})
+
+    def _may_know_why(self, request: web.Request) -> bool:
+        uid = peer_uid(request.transport) if request.transport is not None else None
+        return self._options.is_local and _is_tcp(request) if uid is None else uid in {0, os.geteuid()}
 
     async def _check(self, request: web.Request) -> None:
         if self._options.is_local or not _is_tcp(request):

@@ -13,6 +13,7 @@ from types import TracebackType
 
 from aiohttp import web
 
+from pardbg.watchdog.agent.server.accepting import PEER
 from pardbg.watchdog.agent.server.access import Access
 from pardbg.watchdog.agent.server.application import make_application
 from pardbg.watchdog.agent.server.authorising import Authoriser
@@ -22,8 +23,8 @@ from pardbg.watchdog.agent.server.diary import Diary
 from pardbg.watchdog.agent.server.held import Held
 from pardbg.watchdog.agent.server.identifying import Identifier
 from pardbg.watchdog.agent.server.kubernetes import Kubernetes
-from pardbg.watchdog.agent.server.listening import forget_socket, listen, ports_of
-from pardbg.watchdog.agent.server.options import ServerOptions, split_host
+from pardbg.watchdog.agent.server.listening import forget_socket, listen, places_of, ports_of
+from pardbg.watchdog.agent.server.options import ServerOptions
 from pardbg.watchdog.agent.server.people import People
 from pardbg.watchdog.agent.server.session import Session, way_to_self
 from pardbg.watchdog.agent.server.sessions import Sessions
@@ -93,6 +94,11 @@ class AgentServer:
             self._loop.call_soon_threadsafe(self._end.set)
         self._thread.join(STOP_S)
 
+    @property
+    def places(self) -> str:
+        """Where it listens, in words, with the port that it has been given."""
+        return places_of(self._options, self.ports)
+
     def _look_here(self, uid: int | None) -> Session:
         return Session(way_to_self(node_name(self._options.node or None), uid))
 
@@ -124,7 +130,8 @@ class AgentServer:
         """All parts. They are closed in the reverse order."""
         options = self._options
         diary = Diary(self._held.count)
-        tls = server_context(options, lambda why: diary.note_refusal("somebody", "a TLS handshake", why))
+        closing.callback(diary.settle)
+        tls = server_context(options, lambda why: diary.note_refusal(PEER.get(), "a TLS handshake", why))
         people = People(options.admin_group)
         closing.callback(people.close)
         kubernetes = Kubernetes(options.kubernetes, diary.note_failure) if options.kubernetes is not None else None
@@ -132,7 +139,7 @@ class AgentServer:
             closing.push_async_callback(kubernetes.close)
         identifier = Identifier(
             people,
-            peers=frozenset(split_host(peer)[0] for peer in options.peers),
+            options=options,
             tokens=Tokens(options.tokens, diary.note_failure) if options.tokens is not None else None,
             credentials=Credentials(options.munge_socket) if options.has_munge else None,
             kubernetes=kubernetes,

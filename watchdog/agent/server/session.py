@@ -22,6 +22,11 @@ from pardbg.watchdog.transport.way import Way
 LONGEST_S = 900.0
 """However busy it is: a scan takes a minute."""
 
+_LEARN_S = 0.3
+"""After a child was lost: who has ended it may be about to end the agent, too."""
+_ENDED = "the agent has ended this look"
+AGENT_ENDS = "the agent is ending"
+
 _Question = tuple[bytes, float, "Future[Answer]"]
 
 
@@ -38,6 +43,7 @@ class Session:
         """Starts the child. ``way`` has one node."""
         self._node = way.nodes[0]
         self._conversation = Conversation(way)
+        self._is_ending, self._why = threading.Event(), _ENDED
         self._questions: queue.SimpleQueue[_Question | None] = queue.SimpleQueue()
         self.began_s = self.used_s = time.monotonic()
         self.is_busy = False
@@ -51,8 +57,11 @@ class Session:
         self._questions.put((data, until_s, answer))
         return answer
 
-    def end(self) -> None:
-        """Ends the child, also one that is at work. Does not wait for it: see `wait`."""
+    def end(self, why: str = _ENDED) -> None:
+        """Ends the child, also one that is at work, and says why. Does not wait for it: see `wait`."""
+        if not self._is_ending.is_set():
+            self._why = why
+        self._is_ending.set()
         self._questions.put(None)
         self._conversation.interrupt()
 
@@ -67,18 +76,23 @@ class Session:
                 self._answer(partial(_ask, conversation, data, until_s), answer)
         with suppress(queue.Empty):
             while (question := self._questions.get_nowait()) is not None:
-                question[2].set_result(no_answer(self._node, AbsenceReason.GONE, "the agent has ended this look"))
+                question[2].set_result(no_answer(self._node, AbsenceReason.GONE, self._why))
 
     def _answer(self, find: Callable[[], Answer], answer: "Future[Answer]") -> None:
         if not answer.set_running_or_notify_cancel():
             return
         try:
-            found = find()
+            found = self._say_who_has_ended_it(find())
         except Exception as error:  # noqa: BLE001 - the thread must go on
             told = f"its agent failed: {type(error).__name__}"
             found = no_answer(self._node, AbsenceReason.UNREADABLE, told)
         self.is_busy, self.used_s = False, time.monotonic()
         answer.set_result(found)
+
+    def _say_who_has_ended_it(self, found: Answer) -> Answer:
+        """A service manager ends the children together with the agent."""
+        is_lost = found.absence is not None and found.absence.reason in {AbsenceReason.LOST, AbsenceReason.UNREACHABLE}
+        return no_answer(self._node, AbsenceReason.GONE, self._why) if is_lost and self._is_ending.wait(_LEARN_S) else found
 
 
 def _ask(conversation: Conversation, data: bytes, until_s: float) -> Answer:

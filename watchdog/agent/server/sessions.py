@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pardbg.watchdog.agent.server.refused import FORBIDDEN, RefusedError
 from pardbg.watchdog.agent.server.requester import Requester
-from pardbg.watchdog.agent.server.session import LONGEST_S, Session
+from pardbg.watchdog.agent.server.session import AGENT_ENDS, LONGEST_S, Session
 from pardbg.watchdog.model.watched import WatchedJob
 
 MOST = 4
@@ -64,7 +64,7 @@ class Sessions:
         ended = [one.session for one in self._open.values()]
         self._open = {}
         for session in ended:
-            session.end()
+            session.end(AGENT_ENDS)
         waits = (asyncio.to_thread(session.wait, _END_S) for session in ended)
         await asyncio.gather(*waits)
 

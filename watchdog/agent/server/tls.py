@@ -11,6 +11,8 @@ from pardbg.watchdog.errors import InputError
 from pardbg.watchdog.transport.private_file import read_private
 from pardbg.watchdog.transport.tls_buffers import keep_buffers_small
 
+_SILENT = frozenset({"HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "WRONG_VERSION_NUMBER"})
+"""Failures without an alert: what has come is no TLS at all. There is nothing to send first."""
 _WANTING = (ssl.SSLWantReadError, ssl.SSLWantWriteError, ssl.SSLSyscallError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 
@@ -59,6 +61,9 @@ def _telling(tell: Callable[[str], None]) -> type[ssl.SSLObject]:
                 if self._has_failed:
                     raise
                 self._has_failed = True
+                if error.reason in _SILENT:
+                    tell(f"no TLS: {error.reason.replace('_', ' ').lower()}")
+                    raise
                 tell(getattr(error, "verify_message", "") or (error.reason or "no TLS").replace("_", " ").lower())
                 raise ssl.SSLWantReadError from error  # so that what has been written, the alert, is sent first
 

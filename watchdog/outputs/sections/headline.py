@@ -26,6 +26,8 @@ def claim(report: Report) -> str:
         return report.verdict.claim
     if report.status is Status.HEALTHY:
         return f"No fault was found in {_seen(report)}."
+    if report.status is Status.UNDETERMINED and not report.coverage.ranks_seen and report.notes:
+        return f"{report.notes[-1]}."  # why nothing was seen
     if report.status is Status.UNDETERMINED:
         return f"What was seen of {_seen(report)} does not say whether anything is wrong."
     if report.status is Status.FAILED and report.notes:

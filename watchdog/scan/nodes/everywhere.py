@@ -13,7 +13,7 @@ from pardbg.watchdog.scan.nodes.by_hand import reach_of
 from pardbg.watchdog.scan.nodes.nodes_site import NobodyAnsweredError, NodesSite, NoRankError, Times
 from pardbg.watchdog.scan.nodes.pods_site import PodsSite
 from pardbg.watchdog.scan.nodes.reaching import Route
-from pardbg.watchdog.scan.nodes.refused import ended_meanwhile, remedy_of
+from pardbg.watchdog.scan.nodes.refused import ended_meanwhile, remedy_of, words_of
 from pardbg.watchdog.scan.nodes.rounds import Talk
 from pardbg.watchdog.scan.nodes.slurm_steps import explain, name_on_nodes, tell_component
 from pardbg.watchdog.scan.scan import Progress, Scanned, Settings, scan
@@ -58,7 +58,8 @@ def scan_nodes(query: JobQuery, route: Route, settings: Settings, progress: Prog
         if query.job is None or _FOR_THE_USER.issuperset(absence.reason for absence in error.absences.values()):
             raise
         called = read_job_name(query.job, ())
-        told = tell_unseen(called.name, called.source, str(error), error.absences, settings)
+        why = words_of(route, str(error), error.absences.values())
+        told = tell_unseen(called.name, called.source, why, error.absences, settings)
         return dataclasses.replace(told, is_interrupted=error.is_interrupted)
     except NoRankError as error:
         raise explain(error, route.slurm_job) from error

@@ -20,7 +20,7 @@ _SOCKET = "agent.sock"
 _MOST_BYTES = 8 * 1024**2
 _URLS = ("http://", "https://")
 _DNS = "dns:"
-_FORMS = "give n[01-64], n[01-64]:9475, a file with such lines, the URL of an http_sd, dns:NAME, or local"
+_FORMS = "give n[01-64], n[01-64]:9475, a file with such lines, the URL of an http_sd, dns:NAME, a socket's path, or local"
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def _socket(named: str) -> str | None:
     """The path of the socket that is meant; of the machine's agent before the user's own."""
     path = Path(named)
     if named != LOCAL:
-        return named if "/" in named and not named.startswith(_URLS) and path.is_socket() else None
+        return named if _is_socket(path) else None
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     places = [
         Path("/run/pardbg") / _SOCKET,
@@ -119,5 +119,12 @@ def _socket(named: str) -> str | None:
     found = next((str(place) for place in places if place.is_socket()), None)
     if found is None:
         told = f"no agent listens on this machine: there is no {places[0]}"
-        raise InputError(told, remedy="start `pardbg agent`, or name its --socket")
+        raise InputError(told, remedy="start `pardbg agent`; with another socket, give its path: --agents /PATH/agent.sock")
     return found
+
+
+def _is_socket(path: Path) -> bool:
+    try:
+        return path.is_socket()
+    except (OSError, ValueError):  # a list of hosts may be longer than a name may be
+        return False
