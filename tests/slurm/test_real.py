@@ -171,7 +171,7 @@ def test_after_preemption(cluster: Cluster) -> None:
 def test_an_unknown_id_is_gone_with_a_remedy() -> None:
     absence = missing("999999")
     assert absence.reason is AbsenceReason.GONE
-    assert "accounting storage is disabled" in absence.detail
+    assert "accounting is off" in absence.detail
 
 
 def test_a_controller_that_hangs_costs_the_deadline_and_no_more(cluster: Cluster) -> None:

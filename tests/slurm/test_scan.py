@@ -73,8 +73,11 @@ def hung(cluster: Cluster) -> Iterator[str]:
 
 def test_owner_is_told_the_rank_its_node_and_its_cause(cluster: Cluster, hung: str) -> None:
     code, report, errors = _scan(cluster, "--job", hung)
+    if report["status"] == "undetermined":  # a rank was seen awake just before; the report says what to do: ask again
+        assert report["notes"], report
+        code, report, errors = _scan(cluster, "--job", hung)
     verdict = report["verdict"]
-    assert verdict is not None, (report, errors)
+    assert verdict is not None, (report["notes"], report["unknowns"], report["sampled_at"], errors)
     assert (code, verdict["kind"], verdict["cause"]) == (3, "missing-participant", "checkpoint-io")
     assert [(who["rank"], who["host"]) for who in verdict["culprits"]] == [(2, "n2")]
     assert verdict["victims"] == [0, 1, 3]
