@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import subprocess
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -10,7 +9,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from pardbg.collectors.own_child import child_command, end_child
+from pardbg.collectors.own_child import child_command, end_child, start_child
 from pardbg.collectors.reading_protocol import LENGTH, Reply, Request, frame
 
 _PIPE_READ_BYTES = 1024 * 1024
@@ -33,14 +32,7 @@ class Child(Generic[Task]):
         Raises:
             OSError: if the system starts no more processes.
         """
-        self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-            list(command),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-            start_new_session=True,
-        )
+        self._process = start_child(command)
         self.tasks: deque[Task] = deque()
         self.heard_at_s = time.monotonic()
         self.is_lost = False

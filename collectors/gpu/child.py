@@ -3,12 +3,11 @@
 import importlib.util
 import json
 import os
-import subprocess
 from collections.abc import Collection
 from pathlib import Path
 
 from pardbg.collectors.gpu.messages import Message, parse_message
-from pardbg.collectors.own_child import child_command, end_child
+from pardbg.collectors.own_child import child_command, end_child, start_child
 from pardbg.watchdog.errors import ParseError
 
 _MODULE = "pynvml"
@@ -36,9 +35,7 @@ class NvmlChild:
             OSError: if the system starts no more processes.
         """
         command = [*child_command("pardbg.collectors.gpu.nvml_child"), binding]
-        self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0, start_new_session=True
-        )
+        self._process = start_child(command)
         self.is_over = False
         self._received = b""
         os.set_blocking(self.fileno(), False)

@@ -17,7 +17,7 @@ from types import TracebackType
 import msgspec
 
 from pardbg.collectors.live.asking_protocol import LENGTH, Answer, Question
-from pardbg.collectors.own_child import child_command, end_child
+from pardbg.collectors.own_child import child_command, end_child, start_child
 
 DEADLINE_S = 5.0
 _MOST_LOST = 4
@@ -67,15 +67,7 @@ class Asker:
         return answer
 
     def _start(self) -> "subprocess.Popen[bytes]":
-        """In a session of its own: Ctrl-C reaches the parent, which ends its children itself."""
-        return subprocess.Popen(  # noqa: S603 - our own interpreter and module
-            self._command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-            start_new_session=True,
-        )
+        return start_child(self._command)
 
     def _exchange(self, child: "subprocess.Popen[bytes]", body: bytes) -> Answer | None:
         if child.stdin is None or child.stdout is None:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import msgspec
 
 from pardbg.collectors.node.answers import Answer, Request
-from pardbg.collectors.own_child import END_S, child_command, end_child
+from pardbg.collectors.own_child import END_S, child_command, end_child, start_child
 
 _SLEEPER = "import sys; print(id(sys), flush=True); sys.stdin.read()"
 _PART_BYTES = 65536
@@ -92,9 +92,7 @@ def _lines(child: Child, until_s: float) -> Iterator[bytes]:
 @contextlib.contextmanager
 def _running(command: list[str]) -> Iterator[Child]:
     """In a session of its own: Ctrl-C reaches us, who end it. It is not waited for longer than a moment."""
-    child = subprocess.Popen(  # noqa: S603 - our own interpreter and code
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0, start_new_session=True
-    )
+    child = start_child(command)
     try:
         yield child
     finally:

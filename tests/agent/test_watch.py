@@ -196,3 +196,7 @@ def test_word_of_another_agent_that_says_no_more_is_forgotten() -> None:
     job.watch.warn(job.now_s)
 
     assert job.live(30) is JobState.HEALTHY
+
+
+def test_nodes_that_differ_in_software_are_no_hang(hanging: Job) -> None:
+    assert hanging.judge(report(Status.HUNG, Kind.CONFIG_MISMATCH)) is JobState.SUSPECT

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from pardbg import __version__
 from pardbg.collectors.live.moment import now_rfc3339
-from pardbg.watchdog.agent.judging import Alone, Company, Judging
+from pardbg.watchdog.agent.judging import Company, Judging
 from pardbg.watchdog.agent.settings import Settings
 from pardbg.watchdog.agent.ward import Ward
 from pardbg.watchdog.agent.wards import Wards
@@ -31,11 +31,11 @@ _LEEWAY_S = 2.0
 class Agent:
     """Call `tick` again and again; any thread may read `snapshot`. Close it."""
 
-    def __init__(self, settings: Settings, incidents: Incidents, company: Company | None = None) -> None:
+    def __init__(self, settings: Settings, incidents: Incidents, company: Company) -> None:
         self._settings, self._incidents = settings, incidents
         self._wards = Wards(settings.node, settings.limits, settings.patience, self._leave)
         self._counts: Counter[str] = Counter(dict.fromkeys(_EVENTS, 0))
-        self._judges = [Judging(settings, incidents, company or Alone(), self._tell, self._counts) for _ in range(_AT_ONCE)]
+        self._judges = [Judging(settings, incidents, company, self._tell, self._counts) for _ in range(_AT_ONCE)]
         self._problems: dict[str, str] = {}
         self._warnings: list[str] = []
         self.snapshot = AgentSnapshot(host=settings.host, version=__version__, taken_at=now_rfc3339())

@@ -15,7 +15,7 @@ from pardbg.watchdog.agent.agent import Agent
 from pardbg.watchdog.agent.history import KEPT_S, History
 from pardbg.watchdog.agent.metrics import metrics_text
 from pardbg.watchdog.agent.server.held import Series
-from pardbg.watchdog.agent.shown_cards import show_cards
+from pardbg.watchdog.agent.shown_cards import processes_of, show_cards
 from pardbg.watchdog.model.device import DeviceSeen
 from pardbg.watchdog.model.evidence import Evidence, Observation
 from pardbg.watchdog.model.heartbeat import Heartbeat
@@ -23,7 +23,6 @@ from pardbg.watchdog.model.names import AbsenceReason, CollectorName
 from pardbg.watchdog.model.process import ProcessSample
 from pardbg.watchdog.model.wanted import Cut, Wanted
 from pardbg.watchdog.model.watched import AgentSnapshot, WatchedJob, WatchedRank
-from pardbg.watchdog.model.world import RankProcess
 
 
 class Holding:
@@ -74,12 +73,7 @@ class Holding:
         """See `Held`."""
         if self._gpus is None:
             return ()
-        host = self._agent.snapshot.host
-        ranks = [
-            RankProcess(rank=rank.rank, pid=rank.pid, started_ticks=rank.started_ticks, host=host, local_rank=rank.local_rank)
-            for rank in job.ranks
-        ]
-        return describe_devices(self._gpus, ranks, sample, KEPT_S)
+        return describe_devices(self._gpus, processes_of(job, self._agent.snapshot.host), sample, KEPT_S)
 
     def entries(self, job: WatchedJob, wanted: Sequence[Wanted]) -> Sequence[Cut]:  # noqa: ARG002 - see the module
         """See `Held`."""

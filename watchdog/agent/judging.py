@@ -30,18 +30,6 @@ class Company(Protocol):
         """How `pardbg scan` reaches all nodes of it."""
 
 
-class Alone:
-    """There are no others."""
-
-    def part_of(self, ward: Ward) -> Part:  # noqa: ARG002 - see `Company`
-        """It leads."""
-        return Part.LEAD
-
-    def options_for(self, ward: Ward) -> tuple[str, ...]:
-        """This machine."""
-        return ward.options
-
-
 @dataclass
 class Judging:
     """Call `tick` again and again. Close it."""

@@ -58,7 +58,6 @@ class Request:
 def settings_of(request: Request) -> Settings:
     """How it watches."""
     return Settings(
-        state_folder=request.state,
         node=request.node,
         limits=Limits(floor_s=request.floor_s, cap_s=max(request.cap_s, request.floor_s)),
         attach=request.attach,

@@ -17,24 +17,16 @@ class Settings:
 
     Attributes:
         node: this machine's name among the nodes of a job, empty for its own.
-        state_folder: for incidents and their evidence.
         limits: how long ranks may be silent; ``patience``: how long to wait before what.
-        tick_s: seconds between two looks at the ranks.
         attach: whether its scans may attach to ranks: ``never``, unless the site says otherwise.
-        scan_options: what else `pardbg scan` is told, e.g. how to reach other agents.
-        retention_s: how long incidents that are over are kept; ``most_bytes``: how much their evidence may take.
+        scan_timeout_s: their deadline, seconds.
     """
 
-    state_folder: Path
     node: str = ""
     limits: Limits = field(default_factory=Limits)
     patience: Patience = field(default_factory=Patience)
-    tick_s: float = 1.0
     attach: str = "never"
     scan_timeout_s: float = 60.0
-    scan_options: tuple[str, ...] = ()
-    retention_s: float = 30 * 86400.0
-    most_bytes: int = 10 * 1024**3
 
     @property
     def host(self) -> str:

@@ -32,14 +32,15 @@ def _users(snapshot: AgentSnapshot, samples: Sequence[CardSample]) -> dict[int, 
     users: dict[int, tuple[WatchedJob, str]] = {}
     for job in snapshot.jobs:
         on: dict[int, list[int]] = {}
-        for rank, (sample, _) in join(_processes(job, snapshot.host), samples).items():
+        for rank, (sample, _) in join(processes_of(job, snapshot.host), samples).items():
             on.setdefault(sample.index, []).append(rank)
         for index, ranks in on.items():
             users.setdefault(index, (job, fold_briefly(ranks)))
     return users
 
 
-def _processes(job: WatchedJob, host: str) -> list[RankProcess]:
+def processes_of(job: WatchedJob, host: str) -> list[RankProcess]:
+    """The ranks of a job as collectors know them."""
     return [
         RankProcess(rank=rank.rank, pid=rank.pid, started_ticks=rank.started_ticks, host=host, local_rank=rank.local_rank)
         for rank in job.ranks

@@ -12,6 +12,7 @@ from pardbg.watchdog.agent.quiet import Limits, Quiet
 from pardbg.watchdog.model.names import Kind, Status
 from pardbg.watchdog.model.report import Report
 from pardbg.watchdog.model.watched import JobState
+from pardbg.watchdog.outputs.exit_code import ExitCode, exit_code
 
 _CONFIRMATIONS = 2
 _LIVELY_LOOKS = 3
@@ -102,9 +103,7 @@ class Watch:
     def judge(self, report: Report, now_s: float) -> None:
         """Takes in what a scan has found."""
         if self.is_hang(report, now_s):
-            self._stuck = self.silent or frozenset(self.ranks)
-            self._scan_from_s = now_s + self.patience.again_s
-            self._become(JobState.HUNG, now_s)
+            self._hang(self.silent, self.patience.again_s, now_s)
             return
         self.put_off(now_s)
         if report.status in _MOVES and self.state is JobState.SUSPECT:
@@ -117,21 +116,22 @@ class Watch:
 
     def follow(self, now_s: float) -> None:
         """Another agent leads, and has found that the job hangs; soon it is time to see whether it still does."""
-        self._stuck = self.silent or frozenset(self.ranks)
-        self._scan_from_s = now_s + self.patience.follow_s
-        self._become(JobState.HUNG, now_s)
+        self._hang(self.silent, self.patience.follow_s, now_s)
 
     def resume(self, now_s: float) -> None:
         """It was found to hang before this watch began; whether it still does, the next scan says."""
-        self._stuck = frozenset(self.ranks)
-        self._scan_from_s = now_s + self.patience.follow_s
-        self._become(JobState.HUNG, now_s)
+        self._hang(frozenset(), self.patience.follow_s, now_s)
 
     def is_hang(self, report: Report, now_s: float) -> bool:
         """Whether a report says that the job hangs, or has failed with processes left, and waiting longer is of no use."""
-        kinds = {finding.kind for finding in (report.verdict, *report.findings) if finding is not None}
-        is_fault = report.status in {Status.HUNG, Status.FAILED} and bool(kinds - {Kind.INSUFFICIENT_EVIDENCE})
+        is_fault = report.status in {Status.HUNG, Status.FAILED} and exit_code(report) == ExitCode.FAULT
         return is_fault and not self._is_starting(report, now_s)
+
+    def _hang(self, stuck: frozenset[int], again_s: float, now_s: float) -> None:
+        """The job hangs, and is looked at again so much later; if it is not known which ranks do, all have to move again."""
+        self._stuck = stuck or frozenset(self.ranks)
+        self._scan_from_s = now_s + again_s
+        self._become(JobState.HUNG, now_s)
 
     def _is_lively(self, silent: frozenset[int]) -> bool:
         """Whether all that hung go on; if some of them are gone, only the end of the job is left to wait for."""
