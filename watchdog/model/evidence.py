@@ -7,6 +7,7 @@ from pardbg.watchdog.model.members import Run, unfold_members
 from pardbg.watchdog.model.names import AbsenceReason, Cause, CollectorName
 from pardbg.watchdog.model.process import ProcessSample
 from pardbg.watchdog.model.recording import Frame, Recording
+from pardbg.watchdog.model.routing import RoutingSeries
 
 
 class Handler(Noun, frozen=True, kw_only=True):
@@ -180,6 +181,7 @@ Observation = (
     | JobDescription
     | SoftwareSeen
     | SchedulerEnding
+    | RoutingSeries
     | Absence
 )
 
