@@ -8,14 +8,17 @@ from msgspec.structs import replace
 
 from pardbg.collectors.attempts import describe_outdated, newest_attempts
 from pardbg.collectors.parsing.file_names import FileName
-from pardbg.collectors.parsing.recognise import Content, Found, guess_by_name
+from pardbg.collectors.parsing.kernel_log import place_log_in_year
+from pardbg.collectors.parsing.recognise import OF_NO_RANK, Content, Found, guess_by_name
 from pardbg.collectors.rank_map import RankMap
 from pardbg.collectors.reading_protocol import FileRead
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.device import DeviceSeen
 from pardbg.watchdog.model.evidence import Absence, Evidence, FlightRecording, JobDescription, Observation, Stack
+from pardbg.watchdog.model.kernel import KernelLog
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName
 from pardbg.watchdog.model.process import ProcessSample
+from pardbg.watchdog.model.ras import RasSeen
 
 
 class ReadFile(Noun, frozen=True, kw_only=True):
@@ -33,8 +36,15 @@ class ReadFile(Noun, frozen=True, kw_only=True):
     @property
     def rank(self) -> int | None:
         """The global rank that the file itself tells, by its name or by the only rank that signs its lines."""
+        if self.read.parsed.content in OF_NO_RANK:
+            return None
         signers = self.read.parsed.signed_by
         return next(iter(signers)) if self.name.rank is None and len(signers) == 1 else self.name.rank
+
+    @property
+    def local_rank(self) -> int | None:
+        """The local rank that a numeric folder tells."""
+        return None if self.read.parsed.content in OF_NO_RANK else self.name.local_rank
 
     @property
     def source(self) -> CollectorName:
@@ -47,7 +57,7 @@ def attribute(files: Sequence[ReadFile]) -> Iterator[Evidence]:
     """Turns files into evidence. A local rank becomes a global one only where that is certain."""
     newest = newest_attempts(file.path for file in files)
     current = [file for file in files if describe_outdated(file.path, newest) is None]
-    local = [file.path for file in current if file.is_evidence and file.rank is None and file.name.local_rank is not None]
+    local = [file.path for file in current if file.is_evidence and file.rank is None and file.local_rank is not None]
     ranks = RankMap(_find_job(files), local, _ranks_seen(files))
     for file in files:
         outdated = describe_outdated(file.path, newest)
@@ -84,7 +94,7 @@ def _ranks_seen(files: Iterable[ReadFile]) -> Iterator[int]:
 
 
 def _evidence_of(file: ReadFile, ranks: RankMap) -> Iterator[Evidence]:
-    rank_of_file = file.rank if file.rank is not None else ranks.global_rank(file.path, file.name.local_rank)
+    rank_of_file = file.rank if file.rank is not None else ranks.global_rank(file.path, file.local_rank)
     for found in _observations(file):
         is_job = isinstance(found.observation, JobDescription)
         rank = found.rank
@@ -95,7 +105,7 @@ def _evidence_of(file: ReadFile, ranks: RankMap) -> Iterator[Evidence]:
             rank=rank,
             host=None if is_job else ranks.host_of(rank) or file.name.host or ranks.host_in(file.path),
             observed_at=_as_rfc3339(file.read.mtime_ns),
-            observation=_complete(found.observation, file.name.sample or 0, ranks.pid_of(rank)),
+            observation=_complete(found.observation, file, ranks.pid_of(rank)),
             origin=file.path,
         )
 
@@ -107,10 +117,13 @@ def _observations(file: ReadFile) -> tuple[Found, ...]:
     return (Found(observation=Absence(reason=problem.reason, detail=problem.detail)),)
 
 
-def _complete(observation: Observation, sample: int, pid: int | None) -> Observation:
+def _complete(observation: Observation, file: ReadFile, pid: int | None) -> Observation:
+    sample = file.name.sample or 0
+    if isinstance(observation, KernelLog):
+        return place_log_in_year(observation, file.read.mtime_ns)
     if isinstance(observation, Stack):
         return replace(observation, sample=sample, pid=observation.pid if observation.pid is not None else pid)
-    is_sampled = isinstance(observation, FlightRecording | ProcessSample | DeviceSeen)
+    is_sampled = isinstance(observation, FlightRecording | ProcessSample | DeviceSeen | RasSeen)
     return replace(observation, sample=sample) if is_sampled else observation
 
 

@@ -6,9 +6,12 @@ from pardbg.collectors.live.recorders.outcome import Refusal
 from pardbg.collectors.parsing.rank_file import RankFile
 from pardbg.collectors.parsing.rank_log import RankTraceback
 from pardbg.collectors.parsing.slurm_notices import SlurmNotice
+from pardbg.collectors.probe.places import PAGE_FILE
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.evidence import SourceContext, Stack
 from pardbg.watchdog.model.heartbeat import Heartbeat
+from pardbg.watchdog.model.kernel import KernelLog
+from pardbg.watchdog.model.ras import RasSeen
 from pardbg.watchdog.model.recording import GroupConfig
 
 
@@ -104,9 +107,10 @@ class ProbeRead(Noun, frozen=True, kw_only=True, tag="probe"):
 
 
 class PageRequest(Noun, frozen=True, kw_only=True, tag="hold-page"):
-    """Open the page of a probe, and hold it open for as long as you live."""
+    """Open the page of a probe, or its file of routing, and hold it open for as long as you live."""
 
     probe: ProbeRequest
+    name: str = PAGE_FILE
 
 
 class PageHeld(Noun, frozen=True, kw_only=True, tag="page-held"):
@@ -130,6 +134,38 @@ class ScriptOutput(Noun, frozen=True, kw_only=True, tag="script-output"):
     mtime_ns: int = 0
 
 
+class KernelLogRequest(Noun, frozen=True, kw_only=True, tag="read-kernel-log"):
+    """Read the kernel log of this host; what concerns processes and links since a moment, seconds since the boot."""
+
+    since_up_s: float
+
+
+class KernelLogRead(Noun, frozen=True, kw_only=True, tag="kernel-log-read"):
+    """The answer: its events, and the way they were read."""
+
+    log: KernelLog
+    way: str
+
+
+class RasRequest(Noun, frozen=True, kw_only=True, tag="ask-ras"):
+    """Ask NCCL's RAS service on a port of this machine, if only these processes (number, start) listen there.
+
+    ``stamp`` is a file whose age says when it was asked last; ``within_s`` how long the conversation may take.
+    """
+
+    port: int
+    processes: tuple[tuple[int, int], ...]
+    within_s: float
+    stamp: str
+
+
+class RasRead(Noun, frozen=True, kw_only=True, tag="ras-read"):
+    """The answer. ``seen`` is None if nobody listens who may be asked; ``is_too_soon``: it was asked a moment ago."""
+
+    seen: RasSeen | None = None
+    is_too_soon: bool = False
+
+
 JobRequest = (
     SourceRequest
     | OutputsRequest
@@ -139,5 +175,18 @@ JobRequest = (
     | LeftRequest
     | LastRequest
     | ScriptOutputRequest
+    | KernelLogRequest
+    | RasRequest
 )
-JobReply = SourceRead | OutputsListed | OutputRead | ProbeRead | PageHeld | LeftListed | LastRead | ScriptOutput
+JobReply = (
+    SourceRead
+    | OutputsListed
+    | OutputRead
+    | ProbeRead
+    | PageHeld
+    | LeftListed
+    | LastRead
+    | ScriptOutput
+    | KernelLogRead
+    | RasRead
+)

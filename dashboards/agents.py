@@ -106,5 +106,5 @@ AGENTS_DASHBOARD = Dashboard(
     description="Which jobs the agents watch, what hangs, and how the agents themselves are.",
     choices=(),
     rows=(_JOBS, _AGENTS),
-    links=(("One job", "pardbg-job"),),
+    links=(("One job", "pardbg-job"), ("MoE routing", "pardbg-moe")),
 )

@@ -1,36 +1,10 @@
 """What Prometheus alerts about. Each alert has a heading in `runbooks.md`; `rules/` holds what is generated from here."""
 
-from dataclasses import dataclass
-from enum import Enum
+from pardbg.dashboards.alert import Alert, Severity
+from pardbg.dashboards.moe_alerts import MOE_ALERTS
 
-RUNBOOKS = "https://github.com/pardbg/pardbg/blob/main/dashboards/runbooks.md"
 AGENTS = 'job=~".*pardbg.*"'
 """How agents are told from other targets: by the name of their scrape job."""
-
-
-class Severity(str, Enum):
-    """Who is told: ``critical`` wakes somebody, ``warning`` waits for the morning."""
-
-    CRITICAL = "critical"
-    WARNING = "warning"
-
-
-@dataclass(frozen=True)
-class Alert:
-    """One alert. ``hold`` is for how long ``expr`` must hold first, in Prometheus's words; empty: fires at once."""
-
-    name: str
-    expr: str
-    severity: Severity
-    summary: str
-    description: str
-    hold: str = ""
-
-    @property
-    def runbook_url(self) -> str:
-        """What it means and what to do."""
-        return f"{RUNBOOKS}#{self.name.lower()}"
-
 
 _CLAIM = """{{ with query (printf "pardbg_incident_info{incident=%q}" $labels.incident) }}{{ . | first | label "claim" }}"""
 
@@ -95,4 +69,5 @@ max by (host) (changes(pardbg_agent_snapshot_timestamp_seconds[5m])) == 0""",
         "on that host, pardbg doctor{{ else }}The agent of {{ $labels.host }} answers, and has not looked around for minutes."
         "{{ end }}",
     ),
+    *MOE_ALERTS,
 )

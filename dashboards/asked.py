@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|([^\W\d]\w*))")  # `$1` is of label_replace
 _LABEL_VALUES = re.compile(r"label_values\((?:(.*),\s*)?(\w+)\)")
 INTERVALS = {"__rate_interval": "5m", "__interval": "15s", "__range": "1h"}
 """As Grafana might put them in. Five minutes: enough for slow scrapes."""

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from pardbg.dashboards.metric import Kind, Metric, Topic, each, one
+from pardbg.dashboards.moe_metrics import EP_RANK, MOE_LAYER, MOE_RANK
 from pardbg.dashboards.scene import CardShown, IncidentShown, JobShown, RankShown
 from pardbg.watchdog.model.watched import AgentSnapshot, JobState, WatchedRank
 
@@ -246,7 +247,7 @@ CARD: Topic[CardShown] = Topic(
 )
 
 
-TOPICS: tuple[Topic[Any], ...] = (AGENT, JOB, RANK, INCIDENT, CARD)
+TOPICS: tuple[Topic[Any], ...] = (AGENT, JOB, RANK, INCIDENT, CARD, MOE_LAYER, MOE_RANK, EP_RANK)
 
 
 def all_metrics() -> Iterator[tuple[Metric[Any], tuple[str, ...]]]:

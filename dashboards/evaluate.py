@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pardbg.dashboards.alerts import Alert
+from pardbg.dashboards.alert import Alert
 from pardbg.dashboards.asked import INTERVALS, fill, queries_of, variables_of
 from pardbg.dashboards.prometheus import Prometheus, QueryError
 

@@ -10,9 +10,10 @@ from pardbg.dashboards.alerts import ALERTS
 from pardbg.dashboards.grafana_json import render_dashboard
 from pardbg.dashboards.job import JOB_DASHBOARD
 from pardbg.dashboards.lint import lint_alerts, lint_dashboard
+from pardbg.dashboards.moe import MOE_DASHBOARD
 from pardbg.dashboards.rule_file import render_rules
 
-DASHBOARDS = (JOB_DASHBOARD, AGENTS_DASHBOARD)
+DASHBOARDS = (JOB_DASHBOARD, MOE_DASHBOARD, AGENTS_DASHBOARD)
 RULE_FILE = "rules/pardbg-alerts.yaml"
 RUNBOOK_FILE = "runbooks.md"
 SHIPPED = Path(__file__).parent

@@ -12,6 +12,8 @@ Json = dict[str, Any]
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 _LEGEND = {"showLegend": True, "displayMode": "list", "placement": "bottom", "calcs": []}
 _TOOLTIP = {"mode": "multi", "sort": "desc"}
+_MOST_CELLS = 120
+"""In a line of `Shape.HEAT`: Grafana refuses to draw more than fit."""
 _REDUCED = {"calcs": ["lastNotNull"], "fields": "", "values": False}
 _STAT_LOOK = {
     "colorMode": "value",
@@ -128,6 +130,7 @@ def _panel(panel: Panel) -> Json:
         "targets": [_target(panel, query, chr(ord("A") + number)) for number, query in enumerate(panel.queries)],
         "fieldConfig": {"defaults": _defaults(panel), "overrides": list(_overrides(panel))},
         "options": _options(panel),
+        **({"maxDataPoints": _MOST_CELLS} if panel.shape is Shape.HEAT else {}),
         **({"transformations": list(_transformations(panel))} if panel.columns else {}),
     }
 
@@ -149,15 +152,22 @@ def _defaults(panel: Panel) -> Json:
     base = Color.INFO if panel.shape is Shape.BARS else Color.PLAIN
     steps: list[Json] = [{"color": base.value, "value": None}]
     steps += [{"color": color.value, "value": value} for value, color in panel.thresholds]
-    known = {"noValue": panel.empty or None, "max": panel.top, "min": 0 if panel.shape in {Shape.SERIES, Shape.BARS} else None}
+    floor = 0 if panel.shape in {Shape.SERIES, Shape.BARS} else None
+    known = {"noValue": panel.empty or None, "max": panel.top, "min": floor if panel.bottom is None else panel.bottom}
     return {
         "unit": panel.unit.value,
-        "color": {"mode": "palette-classic" if panel.shape is Shape.SERIES else "thresholds"},
+        "color": {"mode": _coloring(panel)},
         "thresholds": {"mode": "absolute", "steps": steps},
         "mappings": _mappings(panel.names),
         "custom": _drawing(panel),
         **{name: value for name, value in known.items() if value is not None},
     }
+
+
+def _coloring(panel: Panel) -> str:
+    if panel.shape is Shape.HEAT:
+        return "continuous-RdYlGr" if panel.is_low_bad else "continuous-GrYlRd"
+    return "palette-classic" if panel.shape is Shape.SERIES else "thresholds"
 
 
 def _mappings(names: tuple[Named, ...]) -> list[Json]:
@@ -177,7 +187,7 @@ def _drawing(panel: Panel) -> Json:
             "stacking": {"mode": "normal" if panel.is_stacked else "none"},
             "thresholdsStyle": {"mode": "dashed" if panel.thresholds else "off"},
         }
-    if panel.shape is Shape.STATES:
+    if panel.shape in {Shape.STATES, Shape.HEAT}:
         return {"lineWidth": 0, "fillOpacity": 80}
     return (
         {"align": "auto", "inspect": False, "cellOptions": {"type": "auto"}, "wrapText": True}
@@ -190,11 +200,22 @@ def _options(panel: Panel) -> Json:
     options: dict[Shape, Json] = {
         Shape.SERIES: {"legend": _LEGEND, "tooltip": _TOOLTIP},
         Shape.STATES: {"legend": _LEGEND, "tooltip": _TOOLTIP, "showValue": "auto", "mergeValues": True, "rowHeight": 0.9},
+        Shape.HEAT: {
+            "legend": {**_LEGEND, "showLegend": False},
+            "tooltip": {"mode": "single", "sort": "none"},
+            "showValue": "never",
+            "rowHeight": 1,
+            "colWidth": 1,
+        },
         Shape.STAT: {"reduceOptions": _REDUCED, **_STAT_LOOK},
         Shape.BARS: {"reduceOptions": _REDUCED, "legend": {**_LEGEND, "showLegend": False}, **_BARS_LOOK},
-        Shape.TABLE: {"showHeader": True, "cellHeight": "sm", "frameIndex": 0},
+        Shape.TABLE: {"showHeader": True, "cellHeight": "sm", "frameIndex": 0, **_sorting(panel)},
     }
     return options[panel.shape]
+
+
+def _sorting(panel: Panel) -> Json:
+    return {"sortBy": [{"displayName": panel.worst_first, "desc": True}]} if panel.worst_first else {}
 
 
 def _overrides(panel: Panel) -> Iterator[Json]:

@@ -92,5 +92,5 @@ JOB_DASHBOARD = Dashboard(
     ),
     rows=(_OVERVIEW, RANKS, GPUS),
     events=Query(f"max by (incident, kind, culprit, claim) (pardbg_incident_info{{{JOB}}})", "{{kind}} {{culprit}}"),
-    links=(("All agents", "pardbg-agents"),),
+    links=(("MoE routing", "pardbg-moe"), ("All agents", "pardbg-agents")),
 )

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pardbg.dashboards.alerts import Alert
+from pardbg.dashboards.alert import Alert
 from pardbg.dashboards.asked import INTERVALS, fill, queries_of, variables_of
 from pardbg.dashboards.catalogue import known_names
 from pardbg.dashboards.panel import ShownUnit

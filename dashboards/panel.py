@@ -15,6 +15,7 @@ class Shape(str, Enum):
     TABLE = "table"
     SERIES = "timeseries"
     STATES = "state-timeline"
+    HEAT = "status-history"
     BARS = "bargauge"
 
 
@@ -89,6 +90,9 @@ class Panel:
         width: of `WIDTH` columns; ``height`` in rows of 30 px.
         top: the highest value of the axis, if it is known.
         is_stacked: whether areas add up to a whole.
+        bottom: the lowest value of the axis. Of `Shape.HEAT`, ``bottom`` and ``top`` have the outermost colors.
+        is_low_bad: whether the lowest values of `Shape.HEAT` are the hot ones.
+        worst_first: the title of the column that a table is sorted by, highest first; empty: as it comes.
     """
 
     title: str
@@ -104,6 +108,9 @@ class Panel:
     height: int = 8
     top: float | None = None
     is_stacked: bool = False
+    bottom: float | None = None
+    is_low_bad: bool = False
+    worst_first: str = ""
 
     @property
     def is_instant(self) -> bool:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from pardbg.watchdog.model.incident import Incident
 from pardbg.watchdog.model.watched import AgentSnapshot, WatchedJob, WatchedRank
+from pardbg.watchdog.model.watched_layer import WatchedLayer
 
 
 class JobShown(NamedTuple):
@@ -29,6 +30,23 @@ class IncidentShown(NamedTuple):
     job: WatchedJob
     incident: Incident
     culprit: str
+
+
+class LayerShown(NamedTuple):
+    """One MoE layer, over the ranks of its job on this host."""
+
+    host: str
+    job: WatchedJob
+    layer: WatchedLayer
+
+
+class EpRankShown(NamedTuple):
+    """One place in the expert-parallel groups of a job: its load in relation to the mean of all places, all layers together."""
+
+    host: str
+    job: WatchedJob
+    ep_rank: int
+    load_ratio: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,3 +99,5 @@ class Scene:
     ranks: tuple[RankShown, ...] = ()
     incidents: tuple[IncidentShown, ...] = ()
     cards: tuple[CardShown, ...] = ()
+    layers: tuple[LayerShown, ...] = ()
+    ep_ranks: tuple[EpRankShown, ...] = ()

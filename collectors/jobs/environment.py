@@ -9,6 +9,7 @@ from pardbg.collectors.probe.identity import IDENTITY_NAMES
 RECORDER_NAMES = frozenset(
     {
         "HOME",
+        "NCCL_RAS_ADDR",
         "NCCL_TIMEOUT",
         "PARDBG_ATTACH",
         "PARDBG_DIR",

@@ -9,9 +9,11 @@ from pathlib import Path
 from pardbg.collectors.ended.finding import list_left
 from pardbg.collectors.ended.reading import read_last
 from pardbg.collectors.ended.requests import LastRequest, LeftRequest
+from pardbg.collectors.live.kernel_reading import read_kernel_log
 from pardbg.collectors.live.output_files import list_outputs, read_output
 from pardbg.collectors.live.probe.held_page import hold_page
 from pardbg.collectors.live.probe.reading import read_probe
+from pardbg.collectors.live.ras_asking import ask_ras
 from pardbg.collectors.live.recorders.rank_root import opened_root
 from pardbg.collectors.live.recorders.trusted_file import RefusedError
 from pardbg.collectors.opening import open_regular, read_source, read_source_inside, read_tail
@@ -24,10 +26,12 @@ from pardbg.collectors.procfs.status import parse_status
 from pardbg.collectors.reading_job import (
     JobReply,
     JobRequest,
+    KernelLogRequest,
     OutputRead,
     OutputRequest,
     PageRequest,
     ProbeRequest,
+    RasRequest,
     ScriptOutput,
     ScriptOutputRequest,
     SourceRead,
@@ -70,11 +74,17 @@ def _answer(request: JobRequest) -> JobReply:
         return read_probe(request)
     if isinstance(request, PageRequest):
         return hold_page(request)
-    if isinstance(request, ScriptOutputRequest):
-        return _read_script_output(request)
+    if isinstance(request, KernelLogRequest | RasRequest | ScriptOutputRequest):
+        return _answer_host(request)
     if isinstance(request, LeftRequest | LastRequest):
         return list_left(request) if isinstance(request, LeftRequest) else read_last(request)
     return _read_output(request) if isinstance(request, OutputRequest) else list_outputs(request)
+
+
+def _answer_host(request: KernelLogRequest | RasRequest | ScriptOutputRequest) -> JobReply:
+    if isinstance(request, ScriptOutputRequest):
+        return _read_script_output(request)
+    return ask_ras(request) if isinstance(request, RasRequest) else read_kernel_log(request)
 
 
 def _read_source(request: SourceRequest) -> SourceRead:

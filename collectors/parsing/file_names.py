@@ -20,6 +20,7 @@ _DUMP = re.compile(
 )
 _STACKS = re.compile(r"stack|py-?spy", re.IGNORECASE)
 _SERIES = re.compile(r"^(?:gpu|nvml|dcgm)", re.IGNORECASE)
+_ROUTING = re.compile(r"^(?:routing|moe|router)", re.IGNORECASE)
 _PROCESS = re.compile(r"process_rank_?\d")
 _LOG = re.compile(
     r"\.(?:log|out|err)(?:\.\d+)?$|^(?:stdout|stderr|log)(?:[._].*)?$|[._](?:log|stdout|stderr)\.txt$", re.IGNORECASE
@@ -75,6 +76,11 @@ def is_process_name(name: str) -> bool:
 def is_series_name(name: str) -> bool:
     """Whether series of GPUs are called so."""
     return _SERIES.match(name) is not None
+
+
+def is_routing_name(name: str) -> bool:
+    """Whether routing counts are called so."""
+    return _ROUTING.match(name) is not None
 
 
 def is_log_name(name: str) -> bool:

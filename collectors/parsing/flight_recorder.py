@@ -119,6 +119,7 @@ class _RecordingBuilder:
                     is_done,
                     entry.is_p2p or self._signature_names[signature].is_p2p,
                     batch,
+                    (launch.closing or entry).time_discovered_completed_ns or 0,
                 )
             )
 
@@ -247,6 +248,7 @@ def _finish(operation: Operation) -> Operation:
         is_done=True,
         is_p2p=operation.is_p2p,
         batch=operation.batch,
+        completed_ns=operation.completed_ns,
     )
 
 

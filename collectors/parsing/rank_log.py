@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 
 from pardbg.collectors.parsing.consequences import Standing, judge_exception
+from pardbg.collectors.parsing.log_lines import read_time
 from pardbg.collectors.probe.secrets import hide_secrets
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.evidence import LogTraceback
@@ -17,6 +18,7 @@ LOG_TAIL_BYTES = 8 * 1024 * 1024  # a traceback of a log's first days is not wha
 _LONGEST_LINE = 2000
 _MOST_FOREIGN_LINES = 50  # other streams' lines in the middle of a traceback
 _LONGEST_EXCEPTION = 500
+_LONGEST_PREFIX = 200
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07")
 _PREFIX = re.compile(
@@ -59,7 +61,7 @@ def parse_rank_log(text: str) -> tuple[RankTraceback, ...]:
     streams: dict[str, _Stream] = {}
     for raw in text.splitlines():
         prefix, line = _split_prefix(raw)
-        streams.setdefault(prefix, _Stream(prefix)).feed(line)
+        streams.setdefault(prefix, _Stream(prefix)).feed(line, raw)
     return tuple(_first_of_each(list(streams.values())))
 
 
@@ -100,13 +102,14 @@ class _Stream:
         self._is_skipped = False
         self._skip_next = False
         self._owner: int | None = None
+        self._at_ns: int | None = None
 
-    def feed(self, line: str) -> None:
-        """Takes the next line."""
+    def feed(self, line: str, raw: str) -> None:
+        """Takes the next line, and the same as it was written."""
         start = _START.search(line) if "Traceback" in line else None
         if start is not None:
             self._settle()
-            self._open(start["label"])
+            self._open(start["label"], raw)
         elif self._foreign_left:
             self._read_open(line)
         elif self._words_left:
@@ -121,8 +124,9 @@ class _Stream:
         self._settle()
         return [RankTraceback(rank=rank, traceback=found) for rank, found in self._found.items()]
 
-    def _open(self, label: str) -> None:
+    def _open(self, label: str, raw: str) -> None:
         self._frame = None
+        self._at_ns = read_time(raw[:_LONGEST_PREFIX])
         self._foreign_left = _MOST_FOREIGN_LINES
         self._is_skipped, self._skip_next = self._skip_next, False
         self._owner = self._reported_rank if label.lstrip().startswith("traceback") else self._rank
@@ -161,4 +165,5 @@ class _Stream:
             exception=hide_secrets(words.split("\n", 1)[0][:_LONGEST_EXCEPTION]),
             where=self._frame.where if self._frame is not None else None,
             is_consequence=standing is Standing.PEER_LOST,
+            at_ns=self._at_ns,
         )

@@ -13,14 +13,20 @@ from pardbg.collectors.parsing import file_names
 from pardbg.collectors.parsing.flight_recorder import parse_flight_recorder
 from pardbg.collectors.parsing.gpu_series import is_gpu_series, parse_gpu_series
 from pardbg.collectors.parsing.job_file import parse_job
+from pardbg.collectors.parsing.kernel_log import looks_like_kernel_log, parse_kernel_log
+from pardbg.collectors.parsing.log_events import parse_log_events, tells_events
 from pardbg.collectors.parsing.process import PROCESS_SCHEMA, parse_process
 from pardbg.collectors.parsing.rank_log import LOG_TAIL_BYTES, find_ranks, is_rank_log, parse_rank_log
+from pardbg.collectors.parsing.ras_json import parse_ras_json
+from pardbg.collectors.parsing.ras_text import is_ras_text, parse_ras_text
+from pardbg.collectors.parsing.routing_lines import is_routing_lines, parse_routing_lines
 from pardbg.collectors.parsing.saved_evidence import EVIDENCE_SCHEMA, parse_evidence
 from pardbg.collectors.parsing.stacks import parse_stacks
 from pardbg.watchdog.errors import ParseError
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.evidence import Evidence, FlightRecording, Observation
 from pardbg.watchdog.model.names import CollectorName
+from pardbg.watchdog.model.ras import RasSeen
 
 HEAD_BYTES = 64 * 1024
 _PICKLE_HEADS = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
@@ -44,8 +50,11 @@ class Content(str, Enum):
     JOB = "job"
     PROCESS = "process"
     GPU_SERIES = "gpu-series"
+    ROUTING = "routing"
     SAVED = "saved-evidence"
     RANK_LOG = "rank-log"
+    KERNEL_LOG = "kernel-log"
+    RAS = "ras"
     EMPTY_LOG = "empty-log"
     UNRECOGNISED = "unrecognised"
 
@@ -59,11 +68,18 @@ _SOURCES = {
     Content.FLIGHT_RECORDER: CollectorName.FLIGHT_RECORDER,
     Content.STACKS: CollectorName.STACKS,
     Content.GPU_SERIES: CollectorName.GPU,
+    Content.ROUTING: CollectorName.ROUTING,
     Content.RANK_LOG: CollectorName.RANK_LOG,
+    Content.KERNEL_LOG: CollectorName.KERNEL_LOG,
+    Content.RAS: CollectorName.RAS,
 }
 
 
 _SCHEMAS = {_PROCESS_SCHEMA: Content.PROCESS, _EVIDENCE_SCHEMA: Content.SAVED}
+
+
+OF_NO_RANK = frozenset({Content.KERNEL_LOG, Content.RAS})
+"""What speaks of a host or of the whole job, whatever numbers are in its name."""
 
 
 class Portion(str, Enum):
@@ -105,11 +121,13 @@ class _Keys(msgspec.Struct):
     profiling_name: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     t: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     util: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    nccl_version: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    communicators: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
 def choose_portion(head: bytes) -> Portion:
     """Says from the first `HEAD_BYTES` how much of the file is worth reading: binaries nothing, text its end."""
-    if head.startswith(_PICKLE_HEADS) or _JSON_HEAD.match(head):
+    if head.startswith(_PICKLE_HEADS) or _JSON_HEAD.match(head) or is_routing_lines(head):
         return Portion.WHOLE
     if b"\0" in head[:4096] or head.startswith((b"PAR1", b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"(\xb5/\xfd")):
         return Portion.NOTHING
@@ -122,6 +140,8 @@ def recognise(name: str, data: bytes) -> Content:
         return guess_by_name(name)
     if data.startswith(_PICKLE_HEADS):
         return Content.FLIGHT_RECORDER
+    if is_routing_lines(data[:HEAD_BYTES]):  # whose first line may be cut
+        return Content.ROUTING
     if _JSON_HEAD.match(data):
         return _recognise_json(name, data)
     if choose_portion(data[:HEAD_BYTES]) is Portion.NOTHING:
@@ -153,11 +173,20 @@ def parse_as(content: Content, data: bytes) -> ParsedFile:
         return ParsedFile(content=content, saved=parse_evidence(data))
     if content is Content.RANK_LOG:
         text = data[-LOG_TAIL_BYTES:].decode(errors="replace")
-        found = tuple(Found(rank=item.rank, observation=item.traceback) for item in parse_rank_log(text))
-        return ParsedFile(content=content, found=found, signed_by=find_ranks(text))
+        tracebacks = (Found(rank=item.rank, observation=item.traceback) for item in parse_rank_log(text))
+        events = tuple(Found(rank=item.rank, observation=item.seen) for item in parse_log_events(text))
+        named = frozenset(found.rank for found in events if found.rank is not None)
+        return ParsedFile(content=content, found=(*tracebacks, *events), signed_by=find_ranks(text) | named)
+    if content is Content.KERNEL_LOG:
+        log = parse_kernel_log(data[-LOG_TAIL_BYTES:].decode(errors="replace"))
+        return ParsedFile(content=content, found=(Found(observation=log),))
     if content is Content.GPU_SERIES:
         found = tuple(Found(rank=rank, observation=seen) for rank, seen in parse_gpu_series(data))
         return ParsedFile(content=content, found=found)
+    if content is Content.ROUTING:
+        read = parse_routing_lines(data)
+        found = tuple(Found(rank=rank, observation=series) for rank, series in read.series.items())
+        return ParsedFile(content=content, found=(*found, *(Found(observation=loss) for loss in read.losses)))
     parse = _PARSERS.get(content)
     return ParsedFile(content=content, found=(Found(observation=parse(data)),) if parse else ())
 
@@ -166,11 +195,16 @@ def _parse_recording(data: bytes) -> FlightRecording:
     return FlightRecording(recording=parse_flight_recorder(data))
 
 
+def _parse_ras(data: bytes) -> RasSeen:
+    return parse_ras_json(data) if _JSON_HEAD.match(data) else parse_ras_text(data.decode(errors="replace"))
+
+
 _PARSERS: dict[Content, Callable[[bytes], Observation]] = {
     Content.FLIGHT_RECORDER: _parse_recording,
     Content.STACKS: parse_stacks,
     Content.JOB: parse_job,
     Content.PROCESS: parse_process,
+    Content.RAS: _parse_ras,
 }
 
 
@@ -188,8 +222,10 @@ _BY_NAME: tuple[tuple[Callable[[str], bool], Content], ...] = (
     (file_names.is_stacks_name, Content.STACKS),
     (lambda name: name == "job.json", Content.JOB),
     (file_names.is_process_name, Content.PROCESS),
+    (file_names.is_kernel_log, Content.KERNEL_LOG),
     (file_names.is_log_name, Content.EMPTY_LOG),
     (file_names.is_series_name, Content.GPU_SERIES),
+    (file_names.is_routing_name, Content.ROUTING),
 )
 
 
@@ -205,6 +241,8 @@ def _recognise_json(name: str, data: bytes) -> Content:
 def _recognise_object(name: str, keys: _Keys) -> Content:
     if keys.schema is not msgspec.UNSET:  # a report or a layout of ours is no evidence
         return _SCHEMAS.get(bytes(keys.schema), Content.UNRECOGNISED)
+    if keys.communicators is not msgspec.UNSET and keys.nccl_version is not msgspec.UNSET:
+        return Content.RAS
     if any(key is not msgspec.UNSET for key in (keys.pg_config, keys.pg_status, keys.entries)):
         return Content.FLIGHT_RECORDER
     if keys.t is not msgspec.UNSET and keys.util is not msgspec.UNSET:  # a series of one line
@@ -250,12 +288,14 @@ def _recognise_lines(name: str, data: bytes) -> Content:
 
 
 def _recognise_text(name: str, text: str) -> Content:
-    if file_names.is_kernel_log(name):
-        return Content.UNRECOGNISED
+    if file_names.is_kernel_log(name) or (not is_rank_log(text) and looks_like_kernel_log(text)):
+        return Content.KERNEL_LOG
+    if is_ras_text(text[:HEAD_BYTES]):
+        return Content.RAS
     if _STACK_TEXT.search(text[:HEAD_BYTES]):
         return Content.STACKS
     if file_names.is_dump_name(name) and not file_names.is_log_name(name):
         return Content.FLIGHT_RECORDER
-    if file_names.is_log_name(name) or is_rank_log(text):
+    if file_names.is_log_name(name) or is_rank_log(text) or tells_events(text):
         return Content.RANK_LOG
     return Content.STACKS if file_names.is_stacks_name(name) else Content.UNRECOGNISED

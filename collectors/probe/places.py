@@ -15,6 +15,8 @@ JOB_VARIABLE = "PARDBG_JOB"
 
 RANK_FILE = "rank.json"
 PAGE_FILE = "page"
+ROUTING_FILE = "routing"
+"""Only where a model has routers."""
 GROUPS_FILE = "groups.jsonl"
 SERVER_SOCKET = "server.sock"
 ENDED_STACKS = "stacks-terminated.txt"

@@ -18,6 +18,7 @@ from .page import Page, is_in_memory
 from .page_format import END_EXCEPTION
 from .phases import CHECKPOINT, EVALUATION, Phases
 from .recorder_places import DUMP_VARIABLES, PIPE_VARIABLE, drop_old_names, make_attempt_folder, move_dumps, move_pipe
+from .routing_watch import RoutingWatch
 from .signals import Signals, allow_tracing
 from .steps import Ledger, Steps
 from .worker_server import start_server
@@ -34,6 +35,7 @@ class RankProbe:
         self._life: _Life | None = None
         self._heard: list[Callable[[Phases], None]] = []
         self._signals = Signals()
+        self._routing = RoutingWatch()
         os.register_at_fork(after_in_child=harmless(self._signals.lead_nowhere))
 
     def see_torch(self, c10d: ModuleType) -> None:
@@ -46,8 +48,13 @@ class RankProbe:
             self._begin(c10d)
         notice_groups(c10d, self._see_group)
 
+    def see_modules(self, modules: ModuleType) -> None:
+        """The part of torch that models are made of has been imported: from now on routers can be found."""
+        self._routing.listen(modules)
+
     def see_compiler(self, callback: ModuleType) -> None:
         """The compiler has been imported."""
+        harmless(self._routing.listen_to_compiler)(callback.callback_handler)
         self._hear(lambda phases: phases.listen_to_compiler(callback.callback_handler))
 
     def see_checkpoints(self, saver: ModuleType) -> None:
@@ -65,7 +72,7 @@ class RankProbe:
 
     def _begin(self, c10d: ModuleType) -> None:
         self._life = None
-        self._life = _Life(c10d, self._signals)
+        self._life = _Life(c10d, self._signals, self._routing)
         if self._life.phases is not None:
             for tell in self._heard:
                 harmless(tell)(self._life.phases)
@@ -79,7 +86,7 @@ class RankProbe:
 class _Life:
     """One process, from the moment it can be a rank."""
 
-    def __init__(self, c10d: ModuleType, signals: Signals) -> None:
+    def __init__(self, c10d: ModuleType, signals: Signals, routing: RoutingWatch) -> None:
         """Makes the folder and listens to the process's end.
 
         Raises:
@@ -97,6 +104,7 @@ class _Life:
         self._folder = self._make_folder()
         self._page = harmless(self._make_page)()
         self._signals = signals
+        self._routing = routing
         self.phases = Phases(self._page, self._ledger, self.is_ours) if self._page is not None else None
         os.environ[OWNER_VARIABLE] = str(self._pid)
         self._begin()
@@ -134,6 +142,7 @@ class _Life:
         torch: Any = sys.modules["torch"]
         steps = Steps(self._page, self._ledger, self._here, self.phases.stack)
         steps.end_evaluation = self.phases.end_evaluation
+        harmless(self._routing.start)(steps, self._at(places.ROUTING_FILE), self._ledger, self._here)
         harmless(steps.listen)()
         harmless(self.phases.wrap)(torch, "save", CHECKPOINT)
         harmless(self.phases.wrap_start)(torch.nn.Module, "eval", EVALUATION)

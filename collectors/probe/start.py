@@ -34,6 +34,7 @@ def _begin(c10d: ModuleType) -> None:
 
     probe = RankProbe()
     later = {
+        "torch.nn.modules.module": probe.see_modules,
         "torch._dynamo.callback": probe.see_compiler,
         "torch.distributed.checkpoint.state_dict_saver": probe.see_checkpoints,
     }

@@ -39,13 +39,16 @@ class Steps:
     def __init__(self, page: Page, ledger: Ledger, here: Sequence[int], phases: Sequence[Any] = ()) -> None:
         """``here`` is empty in a forked child.
 
-        ``phases`` are those that the rank is in: a step ends an evaluation, for which ``end_evaluation`` is called.
+        ``phases`` are those that the rank is in: a step ends an evaluation, for which ``end_evaluation`` is called. Where there
+        are ``routers``, set before `make_hook`, ``end_routing`` is told each step's number and end (epoch ns).
         """
         self._page = page
         self._ledger = ledger
         self._here = here
         self._phases = phases
         self.end_evaluation: Callable[[], None] = _nothing
+        self.routers: Sequence[Any] = ()
+        self.end_routing: Callable[[int, int], None] = _nothing_of_step
 
     def listen(self) -> None:
         """Hears of every step of every optimizer from now on."""
@@ -64,6 +67,7 @@ class Steps:
         known: Callable[[], Any] = _nothing
         version = step = ended_ns = longest_ns = asked_ns = 0
         tell_memory, end_evaluation = harmless(self._note_memory), harmless(self._tell)
+        routers, end_routing = self.routers, harmless(self.end_routing)
 
         def after_step(optimizer: Any, _args: Any, _kwargs: Any) -> None:
             nonlocal known, version, step, ended_ns, longest_ns, asked_ns
@@ -86,6 +90,8 @@ class Steps:
                 mapped[start:end] = seal(version, crc32(body, version)) + body
                 if phases:
                     end_evaluation()
+                if routers:
+                    end_routing(step, now_ns)
                 if now_ns - asked_ns > _BETWEEN_ASKING_NS:
                     asked_ns = now_ns
                     tell_memory(now_ns)
@@ -110,3 +116,7 @@ class Steps:
 
 def _nothing() -> None:
     """For what is not there yet."""
+
+
+def _nothing_of_step(_step: int, _ended_ns: int) -> None:
+    """The same for what is told of a step."""

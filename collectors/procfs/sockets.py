@@ -1,6 +1,6 @@
 """``/proc/PID/net/tcp`` and its relatives: the two ends of a socket, by its inode."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Address, IPv6Address
 
 from pardbg.watchdog.model.base import Noun
@@ -41,6 +41,15 @@ def find_connection(tables: Iterable[str], inode: int) -> Connection | None:
                 remote = None if fields[3] == _LISTENING else _read_end(fields[2])
                 return Connection(local=_read_end(fields[1]), remote=remote)
     return None
+
+
+def find_listeners(table: str, port: int) -> Iterator[tuple[int, End]]:
+    """The sockets that listen on a port, by their inodes, in the text of ``net/tcp`` or ``net/tcp6``."""
+    wanted = f":{port:04X}"
+    for line in table.splitlines():
+        fields = line.split() if wanted in line else []
+        if len(fields) > _INODE and fields[3] == _LISTENING and fields[1].endswith(wanted) and fields[_INODE].isdecimal():
+            yield int(fields[_INODE]), _read_end(fields[1])
 
 
 def is_unix_socket(table: str, inode: int) -> bool:

@@ -9,6 +9,7 @@ import os
 
 from pardbg.collectors.inside import RankRoot
 from pardbg.collectors.live.probe.place import folder_of
+from pardbg.collectors.probe.places import PAGE_FILE
 from pardbg.collectors.reading import Reader, Task
 from pardbg.collectors.reading_job import PageHeld, PageRequest, ProbeRequest
 from pardbg.watchdog.model.world import RankProcess
@@ -17,8 +18,8 @@ WITHIN_S = 3.0
 _PAGE = "page"
 
 
-def open_inside_page(rank: RankProcess) -> int | None:
-    """A descriptor of the page for reading, None if there is none that may be believed."""
+def open_inside_page(rank: RankProcess, name: str = PAGE_FILE) -> int | None:
+    """A descriptor for reading of the page, or of another file of its probe in memory; None if none may be believed."""
     folder = folder_of(rank.own_pid, rank.started_ticks, rank.own_uid, rank.recorder)
     if folder is None:
         return None
@@ -30,7 +31,7 @@ def open_inside_page(rank: RankProcess) -> int | None:
         inside=RankRoot(pid=rank.pid, started_ticks=rank.started_ticks),
     )
     with Reader(deadline_s=WITHIN_S) as reader:
-        reply = reader.ask([Task(request=PageRequest(probe=probe), path=_PAGE)], within_s=WITHIN_S).get(_PAGE)
+        reply = reader.ask([Task(request=PageRequest(probe=probe, name=name), path=_PAGE)], within_s=WITHIN_S).get(_PAGE)
         if isinstance(reply, PageHeld) and reply.descriptor is not None and reader.pids:
             with contextlib.suppress(OSError):
                 return os.open(f"/proc/{reader.pids[0]}/fd/{reply.descriptor}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

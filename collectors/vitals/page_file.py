@@ -44,9 +44,14 @@ class PageFile:
 
 def open_page(rank: RankProcess) -> PageFile | None:
     """The page of a rank, None if it has none or none that may be believed."""
+    descriptor = open_in_memory(rank, PAGE_FILE)
+    return None if descriptor is None else PageFile(descriptor, rank.own_pid)
+
+
+def open_in_memory(rank: RankProcess, name: str) -> int | None:
+    """A descriptor of a file that the rank's probe keeps in memory; None if there is none that may be believed."""
     if not rank.is_at_home:
-        descriptor = open_inside_page(rank)
-        return None if descriptor is None else PageFile(descriptor, rank.own_pid)
+        return open_inside_page(rank, name)
     if rank.recorder.get(ROOT_VARIABLE):
         return None
     folder = folder_of(rank.own_pid, rank.started_ticks, rank.own_uid, rank.recorder)
@@ -55,15 +60,15 @@ def open_page(rank: RankProcess) -> PageFile | None:
     with contextlib.suppress(RefusedError, ParseError, OSError):
         check_folder(folder, rank.uid)
         if read_own_words(folder, rank.own_pid, rank.started_ticks, rank.uid) is not None:
-            return _open(os.path.join(folder, os.fsencode(PAGE_FILE)), rank)  # noqa: PTH118 - bytes
+            return _open(os.path.join(folder, os.fsencode(name)), rank)  # noqa: PTH118 - bytes
     return None
 
 
-def _open(path: bytes, rank: RankProcess) -> PageFile | None:
+def _open(path: bytes, rank: RankProcess) -> int | None:
     descriptor = os.open(path, _FLAGS)
     status = os.fstat(descriptor)
     if stat.S_ISREG(status.st_mode) and status.st_uid == rank.uid and status.st_dev == _MEMORY.stat().st_dev:
-        return PageFile(descriptor, rank.own_pid)
+        return descriptor
     os.close(descriptor)
     return None
 

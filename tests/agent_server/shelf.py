@@ -10,12 +10,13 @@ from pardbg.watchdog.model.names import CollectorName, JobSource
 from pardbg.watchdog.model.process import ProcessSample
 from pardbg.watchdog.model.wanted import Cut, Wanted
 from pardbg.watchdog.model.watched import AgentSnapshot, WatchedJob, WatchedRank
+from pardbg.watchdog.model.watched_layer import WatchedLayer
 
 OURS, THEIRS = 65534, 4242
 
 
 def job(name: str, *uids: int, names: tuple[tuple[JobSource, str], ...] | None = None, pid: int = 100) -> WatchedJob:
-    """A job with a rank of each of these users."""
+    """A job with a rank of each of these users, and an MoE layer."""
     return WatchedJob(
         job_id=name,
         source=JobSource.RUN,
@@ -26,6 +27,7 @@ def job(name: str, *uids: int, names: tuple[tuple[JobSource, str], ...] | None =
         uids=tuple(sorted(set(uids))),
         state_since="2026-11-30T00:00:00Z",
         ranks=tuple(WatchedRank(rank=rank, pid=pid + rank, started_ticks=1, uid=uid) for rank, uid in enumerate(uids)),
+        layers=(WatchedLayer(layer=3, step=7),),
     )
 
 

@@ -80,6 +80,8 @@ def test_of_a_job_that_others_have_joined_one_sees_ones_own_ranks(port: int) -> 
     mine = "Bearer mine"
     mixed = ask(port, "/v1/jobs/mixed", shown=mine).json
     assert ([rank["rank"] for rank in mixed["ranks"]], mixed["uids"], mixed["incident"]) == ([0], [OURS], None)
+    assert (mixed["layers"], ask(port, "/v1/jobs/ours", shown=mine).json["layers"][0]["step"]) == ([], 7)
+    assert ask(port, "/v1/jobs", shown=mine).json["jobs"][0]["layers"] == []  # a list is short
     assert [item["rank"] for item in ask(port, "/v1/jobs/mixed/digest", shown=mine).json] == [0]
     assert [item["rank"] for item in ask(port, "/v1/jobs/mixed/series", shown=mine).json] == [0]
     assert ask(port, "/v1/jobs/mixed/entries", method="POST", body=b'[{"rank": 1}]', shown=mine).json == []

@@ -20,8 +20,10 @@ import pytest
 
 from pardbg.dashboards.scene import CardShown
 from pardbg.watchdog.agent.metrics import metrics_text
+from pardbg.watchdog.model.names import Kind
 from pardbg.watchdog.model.watched import AgentSnapshot, WatchedRank
-from tests.dashboards.snapshots import card, healthy_rank, hung_job, job, snapshot
+from pardbg.watchdog.model.watched_layer import LayerIllness, WatchedLayer
+from tests.dashboards.snapshots import card, healthy_rank, hung_job, job, layer, snapshot
 
 MINUTES = 30
 HUNG_S = 240.0
@@ -55,6 +57,14 @@ def rank_at(number: int, left_s: float, step_s: float = 2.0) -> WatchedRank:
     )
 
 
+def layers_at(left_s: float) -> Iterator[WatchedLayer]:
+    """Twelve MoE layers; from the fourth on, one after the other, they send ever more to one expert."""
+    for number in range(12):
+        ill_s = max(0.0, 1500.0 - left_s - 60 * abs(number - 4))
+        ill = (LayerIllness(kind=Kind.DROP_SPIKE, since_step=400 + 30 * abs(number - 4)),) if ill_s > 120 else ()
+        yield layer(number, 1.2 + 0.05 * math.sin(left_s / 30 + number) + min(3.0, ill_s / 300), ill)
+
+
 def card_at(number: int, left_s: float) -> CardShown:
     """The GPU of that rank. While it waits it is busy and draws little; the one that is waited for does nothing."""
     is_hung = left_s < HUNG_S
@@ -77,7 +87,9 @@ def card_at(number: int, left_s: float) -> CardShown:
 def agents_at(now_s: float, left_s: float) -> Iterator[tuple[AgentSnapshot, list[CardShown]]]:
     """What two agents show."""
     hung = hung_job() if left_s < HUNG_S - 45 else job()
-    training = msgspec.structs.replace(hung, ranks=tuple(rank_at(number, left_s) for number in range(8)))
+    training = msgspec.structs.replace(
+        hung, ranks=tuple(rank_at(number, left_s) for number in range(8)), layers=tuple(layers_at(left_s))
+    )
     taken_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now_s))
     counts = {
         "scans": 3 + int(left_s < HUNG_S - 30),

@@ -9,6 +9,7 @@ from pardbg.watchdog.model.incident import Incident, IncidentState
 from pardbg.watchdog.model.names import Cause, Confidence, JobSource, Kind, Scope, Status
 from pardbg.watchdog.model.report import Coverage, Finding, Job, Report, Subject
 from pardbg.watchdog.model.watched import AgentSnapshot, JobState, WatchedJob, WatchedRank
+from pardbg.watchdog.model.watched_layer import LayerIllness, WatchedLayer
 
 HOST = "gpu-n05"
 NOW = "2026-11-30T06:15:00.000Z"
@@ -68,7 +69,40 @@ def healthy_rank(number: int) -> WatchedRank:
         limit_s=30.0,
         step=100 + number % 2,
         step_s=0.5 + number / 100,
+        routed_step=99,
+        assignments=65_536,
+        drop_ratio=0.01,
     )
+
+
+def layer(number: int, load: float = 1.2, illnesses: tuple[LayerIllness, ...] = ()) -> WatchedLayer:
+    """An MoE layer of 64 experts on 4 EP ranks, whose busiest expert has so many times the mean load."""
+    return WatchedLayer(
+        layer=number,
+        name=f"model.layers.{number}.mlp.router",
+        step=99,
+        drop_ratio=max(0.0, (load - 1.25) / 4),
+        predicted_drop_ratio=max(0.0, (load - 1.25) / 4),
+        load_max_ratio=load,
+        max_violation_ratio=load - 1,
+        load_variation_ratio=load / 10,
+        load_entropy_ratio=1 - (load - 1) / 20,
+        token_entropy_ratio=0.7,
+        dead_ratio=0.0,
+        top_ratio=load / 64,
+        z=17.0,
+        aux_loss=1 + load / 100,
+        ep_load_max_ratio=1.0 + load / 10,
+        ep_shares=(0.25 + load / 40, 0.25, 0.25, 0.25 - load / 40),
+        router_grad_norm=0.3,
+        illnesses=illnesses,
+    )
+
+
+def routed(watched: WatchedJob) -> WatchedJob:
+    """That job with two MoE layers, one of which drops tokens."""
+    spike = LayerIllness(kind=Kind.DROP_SPIKE, since_step=90)
+    return msgspec.structs.replace(watched, layers=(layer(0), layer(3, 2.0, (spike,))))
 
 
 def job(job_id: str = "48213", size: int = 8, rank: Callable[[int], WatchedRank] = healthy_rank) -> WatchedJob:

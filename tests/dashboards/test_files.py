@@ -26,7 +26,7 @@ def test_build_writes_what_is_shipped(tmp_path: Path) -> None:
     built = CliRunner().invoke(dashboards, ["build", "--out", str(tmp_path / "new")])
     assert built.exit_code == 0
     written = [Path(line) for line in built.stdout.splitlines()]
-    assert len(written) == 4
+    assert len(written) == 5
     for path in written:
         assert path.read_bytes() == (SHIPPED / path.relative_to(tmp_path / "new")).read_bytes()
 

@@ -13,8 +13,9 @@ from pardbg.dashboards.catalogue import OF_CLIENT, all_metrics
 from pardbg.dashboards.metric import Kind
 from pardbg.watchdog.agent.metrics import MOST_CHARACTERS, MOST_CLAIM_CHARACTERS, metrics_text
 from pardbg.watchdog.model.watched import AgentSnapshot, JobState, WatchedRank
+from pardbg.watchdog.model.watched_layer import WatchedLayer
 from tests.dashboards.history import needs
-from tests.dashboards.snapshots import NOW_S, card, healthy_rank, hung_job, job, snapshot
+from tests.dashboards.snapshots import NOW_S, card, healthy_rank, hung_job, job, layer, routed, snapshot
 
 OPEN = "application/openmetrics-text; version=1.0.0"
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -35,7 +36,7 @@ def values(found: Samples, name: str, label: str) -> dict[str, float]:
 
 @pytest.mark.parametrize("accept", ["", OPEN])
 def test_page_holds_every_metric_of_the_catalogue_with_its_labels(accept: str) -> None:
-    found = samples(snapshot(hung_job()), accept)
+    found = samples(snapshot(routed(hung_job())), accept)
     by_name = {name: {label for label, _ in labels} for name, labels in found}
     for metric, labels in all_metrics():
         assert by_name[metric.name] == set(labels), metric.name
@@ -48,7 +49,7 @@ def test_content_type_is_what_was_asked_for() -> None:
 
 
 def test_promtool_finds_nothing_wrong_with_the_page() -> None:
-    page, _ = metrics_text(snapshot(hung_job(), job("other")), [card(number) for number in range(8)])
+    page, _ = metrics_text(snapshot(routed(hung_job()), job("other")), [card(number) for number in range(8)])
     checked = subprocess.run([needs("promtool"), "check", "metrics"], input=page, capture_output=True, check=False, timeout=30)
     assert (checked.returncode, checked.stdout, checked.stderr) == (0, b"", b"")
 
@@ -77,6 +78,32 @@ def test_state_is_one_of_four_and_what_is_not_known_is_not_there() -> None:
     assert values(found, "pardbg_rank_visible", "rank") == {"0": 1, "1": 0}
     absent = ("pardbg_job_world_size", "pardbg_rank_phase", "pardbg_rank_steps_total", "pardbg_incident_info")
     assert [name for name, _ in found if name in absent] == []
+
+
+def test_layers_are_told_apart_and_never_pooled_and_an_illness_is_one_of_five() -> None:
+    found = samples(snapshot(routed(job())))
+    assert values(found, "pardbg_moe_load_max_ratio", "layer") == {"0": 1.2, "3": 2.0}
+    assert values(found, "pardbg_moe_aux_loss", "layer") == {"0": 1.012, "3": 1.02}
+    ill = {
+        (dict(labels)["layer"], dict(labels)["kind"]): value
+        for (name, labels), value in found.items()
+        if name.endswith("illness")
+    }
+    assert len(ill) == 10
+    assert [key for key, value in ill.items() if value] == [("3", "drop-spike")]
+    assert values(found, "pardbg_moe_illness_since_step", "layer") == {"3": 90}
+    assert values(found, "pardbg_moe_layer_info", "name") == {f"model.layers.{number}.mlp.router": 1 for number in (0, 3)}
+    places = values(found, "pardbg_moe_ep_rank_load_ratio", "ep_rank")
+    assert {place: round(load, 6) for place, load in places.items()} == {"0": 1.16, "1": 1.0, "2": 1.0, "3": 0.84}
+
+
+def test_what_a_layer_does_not_tell_is_not_there_and_experts_have_no_series() -> None:
+    bare = msgspec.structs.replace(job(), layers=(WatchedLayer(layer=7, step=5, load_max_ratio=1.5),))
+    names = {name for name, labels in samples(snapshot(bare)) if dict(labels).get("layer") == "7"}
+    assert names == {
+        "pardbg_moe_layer_info", "pardbg_moe_step", "pardbg_moe_illness", "pardbg_moe_doubts", "pardbg_moe_load_max_ratio"
+    }  # fmt: skip
+    assert not any("expert" in labels for _, labels in all_metrics())
 
 
 def test_phase_is_bounded() -> None:
@@ -120,7 +147,8 @@ def test_two_jobs_with_all_names_alike_are_no_double_sample() -> None:
 
 def test_page_of_a_node_costs_next_to_nothing() -> None:
     """The budget is 1 % of a core, with a scrape each 15 s: 150 ms. Processor time, the best of several."""
-    found, cards, costs_s = snapshot(hung_job()), [card(number) for number in range(8)], []
+    moe = msgspec.structs.replace(hung_job(), layers=tuple(layer(number) for number in range(60)))
+    found, cards, costs_s = snapshot(moe), [card(number) for number in range(8)], []
     for _ in range(5):
         started_s = time.process_time()
         metrics_text(found, cards, OPEN)

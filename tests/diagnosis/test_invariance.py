@@ -62,6 +62,8 @@ def test_clocks_of_hosts_do_not_change_who_is_to_blame(fault: str, seed: int) ->
         error_ns = order.randrange(-5_000_000_000, 5_000_000_000)
         for entry in dump.get("entries", []):
             entry["time_created_ns"] += error_ns
+            if entry.get("time_discovered_completed_ns"):
+                entry["time_discovered_completed_ns"] += error_ns
     skewed = judge(EvidenceView.of(evidence_of(job)), Circumstances(decided_at=WHEN))
     plain = diagnose(recipe)[0]
     blamed = [

@@ -79,6 +79,10 @@ class StandingSite:
         """None."""
         return self.software(until_s)
 
+    def routing(self) -> tuple[Evidence, ...]:
+        """None."""
+        return ()
+
     def fault_stacks(self, ranks: Collection[int], until_s: float) -> tuple[Evidence, ...]:
         """None."""
         del ranks

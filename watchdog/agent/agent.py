@@ -1,7 +1,7 @@
 """The agent: looks at every rank each second, and lets a scan judge what it suspects. One thread; `tick` is one look.
 
-What it does to a job is told in `patient.py` (always) and `scanning.py` (when it suspects). If it is killed, nothing of it
-stays but what it has stored; the next one finds the same hang again and goes on with the same incident.
+What it does to a job is told in `patient.py`, `rank_routing.py` (always) and `scanning.py` (when it suspects). If it is killed,
+nothing of it stays but what it has stored; the next one finds the same hang again and goes on with the same incident.
 """
 
 import logging

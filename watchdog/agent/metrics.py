@@ -1,11 +1,13 @@
 """The agent's page of metrics: what it knows at this moment, in the text form that Prometheus and OpenMetrics scrape.
 
 Nothing is kept between two scrapes, so what is gone vanishes by itself. Cost, measured on one core of a busy machine: 5 ms for
-8 ranks with a GPU each, 0.15 s for 1,000 ranks; to import the Prometheus client 0.1 s and 14 MB. Read: the agent's own `/proc`.
+8 ranks with a GPU each, 18 ms with 60 MoE layers, 0.15 s for 1,000 ranks; to import the Prometheus client 0.1 s and 14 MB.
+Read: the agent's own `/proc`.
 """
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from statistics import fmean
 from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -16,10 +18,10 @@ from prometheus_client.registry import Collector
 
 from pardbg.dashboards.catalogue import OF_CLIENT, TOPICS
 from pardbg.dashboards.metric import Kind, Metric, Topic
-from pardbg.dashboards.scene import CardShown, IncidentShown, JobShown, RankShown, Scene
+from pardbg.dashboards.scene import CardShown, EpRankShown, IncidentShown, JobShown, LayerShown, RankShown, Scene
 from pardbg.watchdog.model.incident import IncidentState
 from pardbg.watchdog.model.text import printable_text
-from pardbg.watchdog.model.watched import AgentSnapshot
+from pardbg.watchdog.model.watched import AgentSnapshot, WatchedJob
 from pardbg.watchdog.outputs.phrases import name_subjects
 
 MOST_CHARACTERS = 200
@@ -58,7 +60,16 @@ def scene_of(snapshot: AgentSnapshot, cards: Iterable[CardShown] = ()) -> Scene:
             for verdict in (incident.report.verdict,)
         ),
         cards=tuple(cards),
+        layers=tuple(LayerShown(host, job, layer) for job in jobs for layer in job.layers),
+        ep_ranks=tuple(EpRankShown(host, job, place, ratio) for job in jobs for place, ratio in enumerate(_ep_loads(job))),
     )
+
+
+def _ep_loads(job: WatchedJob) -> list[float]:
+    """Load of each place / the mean of all places, over those layers whose groups are the largest."""
+    size = max((len(layer.ep_shares) for layer in job.layers), default=0)
+    layers = [layer.ep_shares for layer in job.layers if len(layer.ep_shares) == size]
+    return [size * fmean(shares) for shares in zip(*layers, strict=True)]
 
 
 class SnapshotCollector(Collector):

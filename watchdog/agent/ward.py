@@ -1,4 +1,4 @@
-"""One job under an agent's care: its ranks on this node, their signs of life, and what the watch makes of them."""
+"""One job under an agent's care: its ranks on this node, their signs of life and routing, and what the watch makes of them."""
 
 import contextlib
 import os
@@ -10,6 +10,7 @@ from pardbg.collectors.jobs.job_ids import write_job_name
 from pardbg.collectors.live.moment import now_rfc3339
 from pardbg.collectors.vitals.patient import Patient
 from pardbg.collectors.vitals.signs import Signs
+from pardbg.watchdog.agent.ward_routing import WardRouting
 from pardbg.watchdog.agent.watch import Watch
 from pardbg.watchdog.model.incident import Incident
 from pardbg.watchdog.model.names import JobSource
@@ -39,6 +40,7 @@ class Ward:
     is_in_hands: bool = False
     _patients: dict[int, Patient] = field(default_factory=dict)
     _signs: dict[int, Signs] = field(default_factory=dict)
+    _routing: WardRouting = field(default_factory=WardRouting)
 
     def __post_init__(self) -> None:
         """Goes to its ranks."""
@@ -55,6 +57,7 @@ class Ward:
             if number not in self._patients:
                 with contextlib.suppress(ProcessLookupError):
                     self._patients[number] = Patient(rank)
+        self._routing.meet(wanted)
 
     def look(self, now_s: float) -> bool:
         """One look at all ranks; False if one of them has ended."""
@@ -63,6 +66,7 @@ class Ward:
         self._signs = seen
         with self._noting():
             self.watch.feed(seen, now_s)
+        self._routing.look(seen, now_s)
         return is_whole
 
     def judge(self, report: Report, now_s: float) -> bool:
@@ -149,10 +153,12 @@ class Ward:
             state_since=self.state_since,
             ranks=tuple(self._describe_rank(rank) for rank in self.world.ranks),
             incident=incident,
+            layers=self._routing.layers,
         )
 
     def _describe_rank(self, rank: RankProcess) -> WatchedRank:
         signs, quiet = self._signs.get(rank.rank), self.watch.ranks.get(rank.rank)
+        routed = self._routing.figures_of(rank.rank)
         return WatchedRank(
             rank=rank.rank,
             local_rank=rank.local_rank,
@@ -166,6 +172,9 @@ class Ward:
             step_s=signs.step_s if signs else None,
             phase=signs.phase if signs else "",
             problem="" if signs else _ENDED,
+            routed_step=routed.step if routed else None,
+            assignments=routed.assignments if routed else None,
+            drop_ratio=routed.drop_ratio if routed else None,
         )
 
     def close(self) -> None:
@@ -173,6 +182,7 @@ class Ward:
         for patient in self._patients.values():
             patient.close()
         self._patients = {}
+        self._routing.close()
 
 
 def _identity(rank: RankProcess | None) -> tuple[int, int] | None:

@@ -1,7 +1,8 @@
 """All jobs under care: who came, who went, and one look at everybody.
 
 A census is taken when something that seems to run Python has come, when a rank has ended, and once a minute; the more often one
-finds nothing new, the rarer they become. Cost: see `census.py`, `newcomers.py` and `patient.py`.
+finds nothing new, the rarer they become. Cost: see `census.py`, `newcomers.py`, `patient.py`
+and `ward_routing.py`.
 """
 
 from collections.abc import Callable, Iterator

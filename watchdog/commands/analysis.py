@@ -2,19 +2,29 @@
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
 import msgspec
 
 from pardbg.collectors.files import collect_files
+from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.errors import InputError
-from pardbg.watchdog.judge.judge import Circumstances, judge
+from pardbg.watchdog.judge.judge import Circumstances, judge_situation
 from pardbg.watchdog.model.report import Report
 from pardbg.watchdog.store.view import EvidenceView
 
 MAX_NAMED_FILES = 5
 OWN_FILES = frozenset({"truth.json", "report.json", "report.html", "report.md"})  # what pardbg itself writes
+
+
+@dataclass(frozen=True)
+class Diagnosed:
+    """A report, and what it was derived from."""
+
+    report: Report
+    situation: Situation
 
 
 class InterruptedAnalysis(Exception):  # noqa: N818 - nothing went wrong
@@ -38,6 +48,11 @@ def analyze_paths(paths: Sequence[Path], progress: Callable[[str], None] = _sile
         InputError: if a path does not exist, or nothing in it is evidence.
         InterruptedAnalysis: after Ctrl-C, with the report of what had been read by then.
     """
+    return diagnose_paths(paths, progress).report
+
+
+def diagnose_paths(paths: Sequence[Path], progress: Callable[[str], None] = _silent) -> Diagnosed:
+    """The same, with what the report was derived from."""
     started = time.monotonic()
     collected = collect_files(paths, progress)
     progress("correlating")
@@ -47,11 +62,12 @@ def analyze_paths(paths: Sequence[Path], progress: Callable[[str], None] = _sile
             f"no file in {', '.join(map(str, paths))} is evidence of a job ({'; '.join(notes)})",
             remedy="give flight-recorder dumps, py-spy stacks, rank logs or job.json",
         )
-    report = judge(EvidenceView.of(collected.evidence), Circumstances(decided_at=_now(), notes=notes))
+    situation = Situation.of(EvidenceView.of(collected.evidence))
+    report = judge_situation(situation, Circumstances(decided_at=_now(), notes=notes))
     report = msgspec.structs.replace(report, took_s=round(time.monotonic() - started, 3))
     if collected.is_interrupted:
         raise InterruptedAnalysis(report)
-    return report
+    return Diagnosed(report, situation)
 
 
 def _name_unrecognised(files: Sequence[str]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from pardbg.watchdog.commands.bench_accuracy import accuracy
 from pardbg.watchdog.commands.progress import show_progress
 
 if TYPE_CHECKING:
@@ -15,13 +16,15 @@ if TYPE_CHECKING:
 SIZES, SMALL = ("16", "512", "4096", "32768"), "512"
 
 
-@click.command(
+@click.group(
+    invoke_without_command=True,
     epilog="""\b
 Examples:
   pardbg bench
   pardbg bench --json > bench.json
   pardbg bench --scale 4096 --scale 32768
-"""
+  pardbg bench accuracy
+""",
 )
 @click.option(
     "--scale",
@@ -33,12 +36,15 @@ Examples:
     help="Ranks of a simulated job that is scanned. Repeatable; 32768 take some minutes, most of it to simulate them.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
-def bench(sizes: tuple[str, ...], as_json: bool) -> None:  # noqa: FBT001 - a flag of the command line
+@click.pass_context
+def bench(context: click.Context, sizes: tuple[str, ...], *, as_json: bool) -> None:
     """Measure speed and memory: of `pardbg analyze`, and of what a scan of many nodes does with their answers.
 
     Where torch is installed, torchfrtrace reads the same files. Figures of shared machines are noisy: compare within one run.
     Takes about a minute.
     """
+    if context.invoked_subcommand is not None:
+        return
     from pardbg.watchdog.bench.scale import measure_scale, write_rows  # noqa: PLC0415 - `--help` does not wait for it
     from pardbg.watchdog.bench.speed import measure_speed  # noqa: PLC0415
 
@@ -54,6 +60,9 @@ def bench(sizes: tuple[str, ...], as_json: bool) -> None:  # noqa: FBT001 - a fl
     click.echo("\na scan of a simulated job, by the answers of its nodes:")
     for line in write_rows(scale):
         click.echo(line)
+
+
+bench.add_command(accuracy)
 
 
 def _write_speed(rows: "Sequence[Row]") -> None:

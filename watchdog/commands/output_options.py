@@ -32,7 +32,7 @@ class Destinations:
         from pardbg.watchdog.outputs.markdown import render_markdown  # noqa: PLC0415
         from pardbg.watchdog.outputs.terminal import render_terminal  # noqa: PLC0415
 
-        text = render_json(report) if self.as_json else render_terminal(report, width=_width(), color=_wants_color())
+        text = render_json(report) if self.as_json else render_terminal(report, width=screen_width(), color=wants_color())
         click.echo(text, nl=not text.endswith("\n"), color=True)  # first: a full disk must not cost the verdict
         if self.html is not None:
             _write(self.html, render_html(report))
@@ -65,9 +65,11 @@ def _write(path: Path, text: str) -> None:
         raise InputError(f"cannot write {path}: {error.strerror}", remedy="name a file in a folder you may write to") from error
 
 
-def _wants_color() -> bool:
+def wants_color() -> bool:
+    """Whether codes for colours go to a terminal that shows them."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
-def _width() -> int:
+def screen_width() -> int:
+    """Characters a line: the terminal's, else 80."""
     return shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else 80

@@ -9,6 +9,8 @@ from pardbg.watchdog.correlators.cascade import group_alike, name_alike, refer_t
 from pardbg.watchdog.correlators.commands import action_on
 from pardbg.watchdog.correlators.device_stuck import is_device_stuck
 from pardbg.watchdog.correlators.device_words import device_line
+from pardbg.watchdog.correlators.host_faults import HostFault, device_faults, link_faults
+from pardbg.watchdog.correlators.logged_network import explain_by_logs
 from pardbg.watchdog.correlators.situation import Situation, before_first_operation, is_setting_up
 from pardbg.watchdog.correlators.wording import count_ranks, name_meeting, name_ranks, since, wait_verb, waiting_line
 from pardbg.watchdog.graph.device_blame import link_ends
@@ -33,18 +35,19 @@ def correlate(situation: Situation) -> Iterable[Finding]:
         yield _several(situation, everywhere)
         return
     for alike in group_alike(situation, stuck):
-        yield _single(situation, alike)
+        yield explain_by_logs(situation, _single(situation, alike))
 
 
 def is_stuck(situation: Situation, meeting: Meeting) -> bool:
     """Whether all members are known to be there, match, and nothing else explains the standstill."""
     if not meeting.waiting or not meeting.is_full or is_device_stuck(situation, meeting):
         return False
-    if situation.is_blamed_on_device(meeting):
-        return False  # `device_stuck` speaks of it
-    beside = {key for rank in meeting.waiting for key in situation.graph.room.keys(rank)}
-    if not all(situation.graph.meetings[key].is_full for key in beside):
+    if situation.is_blamed_on_device(meeting) or device_faults(situation, meeting):
+        return False  # `device_stuck` speaks of it, or `host_device`
+    if not all(found.is_full for found in _entangled(situation, meeting)):
         return False  # its members also wait elsewhere, and that may be what holds them
+    if half_seen(situation, meeting):
+        return False
     if meeting.key.is_p2p:
         return len(meeting.waiting) > 1
     gathering = situation.gathering(meeting.key)
@@ -53,6 +56,31 @@ def is_stuck(situation: Situation, meeting: Meeting) -> bool:
     group = situation.groups.groups[meeting.key.group]
     diverged = any(found.group.index == group.index for found in situation.divergences)
     return situation.progress.is_whole(group.index) and not diverged and not group.claims
+
+
+def half_seen(situation: Situation, meeting: Meeting) -> tuple[int, ...]:
+    """Members whose counters alone show them here, since their dump is cut off: with what arguments is not known."""
+    key, recordings = meeting.key, situation.view.recordings
+    if key.is_p2p or key.is_gathering:
+        return ()
+    return tuple(
+        rank
+        for rank in meeting.waiting
+        if rank in recordings
+        and recordings[rank].damage
+        and key.seq not in situation.progress.lanes[rank, key.group].collectives
+    )
+
+
+def _entangled(situation: Situation, meeting: Meeting) -> Iterator[Meeting]:
+    """All meetings that its members wait in together, and the members of those: a batch of transfers is done as a whole."""
+    pending, known = [meeting.key], {meeting.key}
+    while pending:
+        found = situation.graph.meetings[pending.pop()]
+        yield found
+        fresh = {key for rank in found.waiting for key in situation.graph.room.keys(rank)} - known
+        known |= fresh
+        pending += fresh
 
 
 def _stuck_everywhere(situation: Situation) -> list[Meeting]:
@@ -83,12 +111,14 @@ def _single(situation: Situation, meetings: list[Meeting]) -> Finding:
     entered = {rank for meeting in meetings for rank in meeting.entered}
     victims = sorted(entered.union(situation.graph.victims(meeting.key for meeting in meetings)))
     ends = link_ends(situation.device_blamer, meetings)
+    faults = [] if ends else _worst(link_faults(situation, first))
+    told = f"; the kernel log of {faults[0].host} tells of {faults[0].told[-1][0]}" if faults else ""
     return Finding(
         kind=Kind.INIT_STUCK
         if is_setting_up(situation, first) or before_first_operation(situation, victims)
         else Kind.COMM_STUCK,
-        cause=Cause.NVLINK if ends else None,
-        culprits=_links(situation, ends),
+        cause=Cause.NVLINK if ends else faults[0].cause if faults else None,
+        culprits=_links(situation, ends) or (tuple(fault.subject() for fault in faults) if len(faults) == 1 else ()),
         confidence=Confidence.SUGGESTED if first.key.is_gathering else Confidence.SUPPORTED,  # stacks have no numbers
         victims=tuple(victims),
         group=refer_to_groups(situation, meetings),
@@ -97,15 +127,21 @@ def _single(situation: Situation, meetings: list[Meeting]) -> Finding:
         claim=(
             f"every member has entered {name_alike(situation, meetings)} with matching arguments and "
             f"{_who_finished(meetings)}: no rank is to blame on the host; "
-            f"{count_ranks(victims)} {wait_verb(victims)}{since(situation, first)}"
+            f"{count_ranks(victims)} {wait_verb(victims)}{since(situation, first)}{told}"
         ),
         evidence=(
             *(waiting_line(situation, meeting) for meeting in meetings[:MAX_EVIDENCE]),
             *filter(None, (device_line(situation, rank) for rank in ends[:MAX_EVIDENCE])),
+            *(line for fault in faults[:MAX_HOSTS] for line in fault.lines(situation)),
         ),
         advice=("Look at the links between these ranks: NIC and NVLink counters, port errors, NCCL warnings.",),
         actions=tuple(_read_links(situation, victims)),
     )
+
+
+def _worst(faults: list[HostFault]) -> list[HostFault]:
+    """Those of one cause: broken NVLinks before ports of the network."""
+    return [fault for fault in faults if fault.cause is faults[0].cause]
 
 
 def _links(situation: Situation, ends: tuple[int, ...]) -> tuple[Subject, ...]:

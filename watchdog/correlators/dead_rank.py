@@ -4,6 +4,7 @@ Of several that ended, those that went first are to blame. Launchers end the sur
 (SIGABRT), and peers raise when a connection breaks; none of these went first.
 """
 
+import signal
 from collections.abc import Iterable
 
 from pardbg.watchdog.correlators.fates import (
@@ -14,11 +15,15 @@ from pardbg.watchdog.correlators.fates import (
     end_in_words,
     exit_code_of,
     fate_of,
+    is_killed_by_log,
+    is_killed_by_name,
     of_many,
     signal_of,
     was_killed_for_memory,
     were_killed_together,
 )
+from pardbg.watchdog.correlators.kernel_words import stray_kill_line
+from pardbg.watchdog.correlators.reported import reported_line, reported_only
 from pardbg.watchdog.correlators.situation import NS_PER_S, Situation, is_setting_up
 from pardbg.watchdog.correlators.wording import count_ranks, name_meeting, name_ranks, since, wait_verb, waiting_line
 from pardbg.watchdog.graph.meetings import Meeting
@@ -37,7 +42,8 @@ def correlate(situation: Situation) -> Iterable[Finding]:
     roots = [rank for rank in ended if not situation.standings[rank].fronts or _spoke_for_itself(situation, rank)]
     if not ended or not _matters(situation, ended):
         return
-    roots = [rank for rank in roots if _is_missed(situation, rank)]
+    hearsay = reported_only(situation)
+    roots = [rank for rank in roots if rank not in hearsay and _is_missed(situation, rank)]
     first = _went_first(situation, roots)
     if first:
         yield _describe(situation, tuple(first), ended)
@@ -241,7 +247,11 @@ def _claim(
 
 def _confidence(situation: Situation, ranks: tuple[int, ...]) -> Confidence:
     """That a rank was killed follows from its silence only, and that it was for memory from a count of its whole cgroup."""
-    is_inferred = any(rank in situation.view.silent_ranks or was_killed_for_memory(situation, rank) for rank in ranks)
+    is_inferred = any(
+        (not is_killed_by_log(situation, rank) or is_killed_by_name(situation, rank))
+        and (rank in situation.view.silent_ranks or was_killed_for_memory(situation, rank))
+        for rank in ranks
+    )
     return Confidence.SUPPORTED if is_inferred else Confidence.ESTABLISHED
 
 
@@ -254,7 +264,7 @@ def _evidence(situation: Situation, ranks: tuple[int, ...]) -> Iterable[Evidence
     for rank in ranks:
         process = situation.view.processes[rank]
         text = f"process of rank {rank}: state {process.state or 'unknown'}, exit code {process.exit_code}"
-        yield situation.view.line(CollectorName.HOST, rank, text)
+        yield reported_line(situation, rank) or situation.view.line(CollectorName.HOST, rank, text)
         traceback, ending = situation.view.tracebacks.get(rank), situation.view.endings.get(rank)
         if traceback is not None:
             where = f", raised at {traceback.where}" if traceback.where else ""
@@ -264,8 +274,11 @@ def _evidence(situation: Situation, ranks: tuple[int, ...]) -> Iterable[Evidence
                 yield situation.view.heartbeat_line(rank, text)
             else:
                 yield situation.view.line(CollectorName.RANK_LOG, rank, text)
+        stray = stray_kill_line(situation, rank) if signal_of(situation, rank) == signal.SIGKILL else None
+        if stray is not None and not was_killed_for_memory(situation, rank):
+            yield stray
         beat = situation.view.heartbeats.get(rank)
-        if beat is not None and was_killed_for_memory(situation, rank):
+        if beat is not None and was_killed_for_memory(situation, rank) and not is_killed_by_log(situation, rank):
             text = (
                 f"processes of its memory cgroup killed by the kernel: {beat.oom_kills}, and {beat.later_oom_kills} afterwards"
             )

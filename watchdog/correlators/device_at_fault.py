@@ -18,7 +18,7 @@ from pardbg.watchdog.correlators.wording import (
     waiting_line,
 )
 from pardbg.watchdog.graph.device_blame import DeviceBlame
-from pardbg.watchdog.graph.device_faults import cause_of_xid, name_xid
+from pardbg.watchdog.graph.device_faults import cause_of_xid, is_of_program, name_xid
 from pardbg.watchdog.model.device import DeviceSeen, DeviceShape
 from pardbg.watchdog.model.names import Cause, Confidence, Kind
 from pardbg.watchdog.model.report import EvidenceLine, Finding
@@ -49,7 +49,7 @@ def _describe(situation: Situation, blames: list[DeviceBlame]) -> Finding:
     return Finding(
         kind=Kind.DEVICE_STUCK,
         cause=first.cause,
-        confidence=Confidence.SUPPORTED,
+        confidence=Confidence.SUGGESTED if _is_of_programs(situation, blames) else Confidence.SUPPORTED,
         culprits=tuple(situation.subject(blame.rank, f"its GPU {_trouble(situation, blame)}") for blame in blames),
         victims=victims,
         group=situation.meeting_group(first.meeting.key),
@@ -63,6 +63,11 @@ def _describe(situation: Situation, blames: list[DeviceBlame]) -> Finding:
         advice=(ADVICE.get(first.cause, NO_CAUSE) if first.cause else NO_CAUSE,),
         actions=tuple(ask_devices(situation, ranks)),
     )
+
+
+def _is_of_programs(situation: Situation, blames: list[DeviceBlame]) -> bool:
+    """Whether the only errors are such that a program mostly makes itself."""
+    return all(blame.cause is Cause.XID and is_of_program(situation.view.devices[blame.rank]) for blame in blames)
 
 
 def _name(situation: Situation, ranks: list[int]) -> str:
@@ -92,7 +97,9 @@ _WORKS = frozenset({DeviceShape.BUSY, DeviceShape.THROTTLED})
 def _error(seen: DeviceSeen, cause: Cause) -> str:
     codes = dict.fromkeys(xid.code for xid in seen.xids if cause_of_xid(xid.code) is cause)
     if codes:
-        return f"has reported {' and '.join(map(name_xid, codes))}"
+        implied = all(xid.is_implied for xid in seen.xids if xid.code in codes)
+        unseen = " by what later errors name as their cause (the line itself was not found)" if implied else ""
+        return f"has reported {' and '.join(map(name_xid, codes))}{unseen}"
     return "has lost an NVLink" if cause is Cause.NVLINK else "has a memory error that could not be corrected"
 
 

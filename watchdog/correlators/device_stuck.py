@@ -6,6 +6,7 @@ On gloo there is no device, and a rooted operation may end on one rank before th
 from collections.abc import Iterable, Iterator
 
 from pardbg.watchdog.correlators.commands import action_on
+from pardbg.watchdog.correlators.host_faults import device_faults
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import (
     count_ranks,
@@ -73,8 +74,10 @@ def _describe(situation: Situation, meetings: list[Meeting]) -> Finding:
 
 
 def _cause(situation: Situation, meetings: list[Meeting]) -> Cause | None:
-    """The worst that the drivers of these GPUs report; None if they report nothing, or nobody looked."""
+    """The worst that the drivers of these GPUs report, or their hosts' logs of GPUs that may be theirs; None if nothing is."""
     faults = {situation.device_blamer.fault(rank, meeting) for meeting in meetings for rank in meeting.waiting}
+    if faults <= {None}:
+        faults = {fault.cause for meeting in meetings for fault in device_faults(situation, meeting, meeting.waiting)}
     return next((cause for cause in SEVERITY if cause in faults), None)
 
 

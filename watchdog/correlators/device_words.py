@@ -28,13 +28,15 @@ def device_line(situation: Situation, rank: int) -> EvidenceLine | None:
     seen = situation.view.devices.get(rank)
     if seen is None:
         return None
+    if not _is_described(seen):
+        return None  # only its errors are known, of which the kernel log speaks
     return situation.view.line(CollectorName.GPU, rank, f"{name_device(seen)} {describe_device(seen)}")
 
 
 def name_device(seen: DeviceSeen) -> str:
     """``GPU 3 (00000000:3B:00.0)``, or ``the GPU`` in the words of a file that does not name it."""
     if seen.index is None:
-        return "the GPU"
+        return f"the GPU {seen.pci_bus_id}" if seen.pci_bus_id else "the GPU"
     guess = ", by its local rank" if seen.joined_by is DeviceJoin.LOCAL_RANK else ""
     where = f"{seen.pci_bus_id or seen.uuid or ''}{guess}".removeprefix(", ")
     return f"GPU {seen.index}" + (f" ({where})" if where else "")
@@ -51,6 +53,7 @@ def describe_device(seen: DeviceSeen) -> str:
 def peers_line(situation: Situation, ranks: Collection[int]) -> EvidenceLine | None:
     """What the GPUs of those do who wait, most of them first; None if none was seen."""
     seen = [(rank, situation.view.devices[rank]) for rank in ranks if rank in situation.view.devices]
+    seen = [(rank, device) for rank, device in seen if _is_described(device)]
     if not seen:
         return None
     counts = Counter(device.shape for _, device in seen)
@@ -60,6 +63,11 @@ def peers_line(situation: Situation, ranks: Collection[int]) -> EvidenceLine | N
         for shape, _ in counts.most_common()
     )
     return situation.view.line(CollectorName.GPU, seen[0][0], f"the GPU {told}")
+
+
+def _is_described(seen: DeviceSeen) -> bool:
+    """Whether anything but errors is known of it."""
+    return seen.index is not None or seen.util is not None or seen.shape is not DeviceShape.UNKNOWN
 
 
 def _figures(seen: DeviceSeen) -> Iterator[str]:
@@ -79,7 +87,7 @@ def _figures(seen: DeviceSeen) -> Iterator[str]:
 def _troubles(seen: DeviceSeen) -> Iterator[str]:
     newest = seen.xids[-_MOST_XIDS:]
     if newest:
-        yield ", ".join(f"{name_xid(xid.code)} at {_clock(xid)}" for xid in newest)
+        yield ", ".join(f"{name_xid(xid.code)}{_clock(xid)}" for xid in newest)
     if seen.new_ecc_uncorrected:
         yield f"{seen.new_ecc_uncorrected} memory errors that could not be corrected since it is watched"
     if seen.is_remap_failed:
@@ -99,7 +107,9 @@ def _power_range(devices: Iterable[DeviceSeen]) -> str:
 
 
 def _clock(xid: XidSeen) -> str:
+    if xid.at_ns is None:
+        return ""
     try:
-        return f"{datetime.fromtimestamp(xid.at_ns / NS_PER_S, tz=timezone.utc):%H:%M:%S} UTC"
+        return f" at {datetime.fromtimestamp(xid.at_ns / NS_PER_S, tz=timezone.utc):%H:%M:%S} UTC"
     except (ValueError, OverflowError, OSError):  # a file may hold any number
-        return "a time that none is"
+        return " at a time that none is"

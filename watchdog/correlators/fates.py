@@ -4,12 +4,14 @@ A rank whose probe worked and that left no last word was killed by what lets nob
 at once. That is inferred, and only where somebody else could speak: if nobody could, the end came to all of them from outside.
 """
 
+import re
 import signal
 from enum import IntEnum
 
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.graph.standing import Stance
 from pardbg.watchdog.model.heartbeat import Ending, EndingKind
+from pardbg.watchdog.model.kernel import OomKill
 from pardbg.watchdog.model.names import Cause
 from pardbg.watchdog.model.recording import Frame
 
@@ -17,6 +19,14 @@ SHELL_SIGNAL_BASE = 128  # a shell reports death by signal N as 128 + N
 ENDED_BY_OTHERS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 ABORTED = frozenset({signal.SIGABRT})
 _OF_MANY = {"was": "were", "has": "have"}
+KILLED_CODES = frozenset({-signal.SIGKILL, SHELL_SIGNAL_BASE + signal.SIGKILL})
+RANK_NAMES = ("python", "pt_main", "ray::")
+"""How the names begin that a kernel log has for processes of ranks; at most 15 characters of each."""
+CLOCK_SLACK_NS = 5_000_000_000
+_WORKER_KILLED = re.compile(
+    r"DataLoader worker \(pid(?:\(s\))? (?P<pids>[\d, ]{1,200})\) (?:is killed by signal: Killed|exited unexp)"
+)
+_NUMBER = re.compile(r"\d{1,9}")
 _BY_ITSELF = frozenset({EndingKind.RETURNED, EndingKind.AT_ONCE})
 
 
@@ -79,11 +89,71 @@ def signal_number(code: int | None) -> int | None:
 
 
 def was_killed_for_memory(situation: Situation, rank: int) -> bool:
-    """Whether it went without a word, and the kernel has killed for memory in its cgroup since it started."""
+    """Whether a kernel log says so; or it went without a word, and the kernel has killed in its cgroup since it started."""
+    if is_killed_by_log(situation, rank):
+        return True
     beat = situation.view.heartbeats.get(rank)
     is_wordless = rank in situation.view.silent_ranks or signal_of(situation, rank) == signal.SIGKILL
     counts = (beat.oom_kills, beat.later_oom_kills) if beat is not None else (None, None)
     return is_wordless and counts[0] is not None and counts[1] is not None and counts[1] > counts[0]
+
+
+def is_killed_by_log(situation: Situation, rank: int) -> bool:
+    """Whether the kernel log of its host tells that its process, or a child that it could not go on without, was killed."""
+    return _own_kill(situation, rank) is not None or lost_child(situation, rank) is not None
+
+
+def is_killed_by_name(situation: Situation, rank: int) -> bool:
+    """Whether only the name of a process in the kernel log says so, since its number is not known."""
+    return rank not in situation.view.kernel.kills and _own_kill(situation, rank) is not None
+
+
+def _own_kill(situation: Situation, rank: int) -> OomKill | None:
+    """The death of its own process, by its number; where none is known, as the only one that may be meant."""
+    kernel, host = situation.view.kernel, situation.view.host(rank)
+    if not kernel.logs or exit_code_of(situation, rank) not in {None, *KILLED_CODES}:
+        return None
+    kill = kernel.kills.get(rank)
+    if kill is not None:
+        return None if _has_outlived(situation, rank, kill) else kill
+    process = situation.view.processes.get(rank)
+    has_number = rank in situation.view.looks or (process is not None and process.pid is not None)
+    if exit_code_of(situation, rank) is None or has_number:
+        return None
+    here = (other for other in situation.view.ended_ranks if situation.view.host(other) == host)
+    killed = [other for other in here if exit_code_of(situation, other) in KILLED_CODES]
+    kills = [kill for kill in kernel.kills_on(host) if kill.name.startswith(RANK_NAMES)]
+    is_only = len(killed) == len(kills) == 1
+    return kills[0] if is_only and not _has_outlived(situation, rank, kills[0]) else None
+
+
+def _has_outlived(situation: Situation, rank: int, kill: OomKill) -> bool:
+    """Whether a rank did or said anything after a death, which then was that of another process with its number."""
+    recording, ending = situation.view.recordings.get(rank), situation.view.endings.get(rank)
+    times = [recording.operations[-1].created_ns] if recording is not None and recording.operations else []
+    times += [ending.at_ns] if ending is not None and ending.at_ns is not None else []
+    return kill.when.at_ns is not None and max(times, default=0) > kill.when.at_ns + CLOCK_SLACK_NS
+
+
+def lost_child(situation: Situation, rank: int) -> OomKill | None:
+    """The child for whose death this rank raised: a loader's worker that the kernel killed for memory.
+
+    By its process number where that was seen or is told by the exception; else as the only worker that died on the host.
+    """
+    found = situation.view.tracebacks.get(rank)
+    match = _WORKER_KILLED.search(found.exception) if found is not None else None
+    if match is None:
+        return None
+    host, kernel = situation.view.host(rank), situation.view.kernel
+    seen = kernel.child_kills.get(rank)
+    told = {int(number) for number in _NUMBER.findall(match["pids"])}
+    workers = [kill for kill in kernel.kills_on(host) if kill.pid in told]
+    if seen is not None or workers:
+        return seen or workers[-1]
+    others = [other for other in situation.view.tracebacks if other != rank and situation.view.host(other) == host]
+    loaders = [kill for kill in kernel.kills_on(host) if kill.name.startswith("pt_data_worker")]
+    is_only = not any(_WORKER_KILLED.search(situation.view.tracebacks[other].exception) for other in others)
+    return loaders[0] if is_only and len(loaders) == 1 else None
 
 
 def were_killed_together(situation: Situation) -> bool:
@@ -112,7 +182,9 @@ def end_in_words(situation: Situation, rank: int) -> str:
     cause, number = cause_of(situation, rank), signal_of(situation, rank)
     code, ending = exit_code_of(situation, rank), situation.view.endings.get(rank)
     if cause is Cause.OOM_KILLED:
-        return f"was killed for memory by the kernel{_last_seen(situation, rank)}"
+        child = lost_child(situation, rank)
+        whom = f"ended because its child {child.name} was killed" if child is not None else "was killed"
+        return f"{whom} for memory by the kernel{_last_seen(situation, rank)}"
     if cause is Cause.SIGNAL and number is None:
         return f"left no last word{_last_seen(situation, rank)} (only SIGKILL and exits of native code leave none)"
     if cause is Cause.SIGNAL and number is not None:

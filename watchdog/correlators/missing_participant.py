@@ -128,7 +128,7 @@ def _is_start(situation: Situation, roots: tuple[int, ...], meeting: Meeting) ->
 def _cause(situation: Situation, root: int) -> Cause | None:
     process, cause = situation.view.processes.get(root), situation.host_cause(root)
     if process is not None and process.state in STOPPED_STATES:
-        return Cause.STOPPED
+        return Cause.DEBUGGER if process.state == "t" else Cause.STOPPED
     if cause not in {Cause.STOPPED, Cause.DEBUGGER} and situation.departure(root) is not None:
         return Cause.LEFT_LOOP
     return cause

@@ -14,6 +14,7 @@ from pardbg.watchdog.graph.fronts import LOST, find_fronts
 from pardbg.watchdog.graph.gatherings import Gathering, find_gatherings
 from pardbg.watchdog.graph.groups import Group, Groups, find_groups
 from pardbg.watchdog.graph.keys import FROM_STACKS, UNKNOWN_PEER, MeetingKey
+from pardbg.watchdog.graph.log_facts import LogFacts
 from pardbg.watchdog.graph.meetings import Meeting, Room
 from pardbg.watchdog.graph.motion import host_motion, job_motion
 from pardbg.watchdog.graph.progress import Progress, trace_progress
@@ -27,8 +28,11 @@ from pardbg.watchdog.model.operations import DEVICE_BACKENDS
 from pardbg.watchdog.model.reach import NO_WAY, Reach
 from pardbg.watchdog.model.recording import Operation, Recording
 from pardbg.watchdog.model.report import CollectiveRef, Device, GroupRef, Subject
+from pardbg.watchdog.model.routing import RoutingSeries
 from pardbg.watchdog.positions.position import Place
 from pardbg.watchdog.positions.rules import CauseRule, cause_rules
+from pardbg.watchdog.routing.merging import merge
+from pardbg.watchdog.routing.model_watch import RoutingWatch
 from pardbg.watchdog.store.view import EvidenceView
 
 NS_PER_S = 1_000_000_000
@@ -62,6 +66,23 @@ class Situation:
         groups, gatherings = find_gatherings(standings, progress.groups, view.world_size)
         progress = replace(progress, groups=groups)
         return cls(view, groups, progress, standings, explore(Room(progress, standings, {}, gatherings)), reach)
+
+    @cached_property
+    def routing(self) -> RoutingSeries:
+        """How tokens were routed in the whole job; without rows where nothing was counted."""
+        return merge(self.view.routing)
+
+    @cached_property
+    def routing_watch(self) -> RoutingWatch:
+        """What is ill in it. Cost: that of feeding every row once."""
+        watch = RoutingWatch()
+        watch.feed(self.routing.rows, self.routing.names, self.routing.frozen)
+        return watch
+
+    @cached_property
+    def logs(self) -> LogFacts:
+        """What the ranks' logs tell beyond tracebacks."""
+        return LogFacts.of(self.view)
 
     @cached_property
     def divergences(self) -> tuple[DivergenceFound, ...]:
@@ -123,7 +144,7 @@ class Situation:
     @property
     def device_blamer(self) -> DeviceBlamer:
         """What their GPUs say of ranks that wait."""
-        return DeviceBlamer(self.view, self.graph, self.seconds_since, self.waiting_s)
+        return DeviceBlamer(self.view, self.graph, self.seconds_since, self.waiting_s, self.waiting_since_ns)
 
     def is_blamed_on_device(self, meeting: Meeting) -> bool:
         """Whether the GPU of a rank explains why a meeting stands still."""
@@ -200,7 +221,8 @@ class Situation:
         if seen is not None and (seen.uuid is not None or seen.index is not None):
             is_guess = seen.joined_by is DeviceJoin.LOCAL_RANK
             return None if is_guess else Device(index=seen.index, uuid=seen.uuid, pci_bus_id=seen.pci_bus_id)
-        return Device(uuid=process.gpu_uuid, pci_bus_id=process.pci_bus_id) if process and process.gpu_uuid else None
+        is_known = process is not None and (process.gpu_uuid or process.pci_bus_id)
+        return Device(uuid=process.gpu_uuid, pci_bus_id=process.pci_bus_id) if process and is_known else None
 
     def group_ref(self, group: Group) -> GroupRef:
         """A group as reports name it."""

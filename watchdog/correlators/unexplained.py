@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from pardbg.watchdog.correlators.comm_stuck import is_stuck
+from pardbg.watchdog.correlators.comm_stuck import half_seen, is_stuck
 from pardbg.watchdog.correlators.commands import take_stack
 from pardbg.watchdog.correlators.device_stuck import is_device_stuck
-from pardbg.watchdog.correlators.situation import Situation
+from pardbg.watchdog.correlators.host_faults import device_faults
+from pardbg.watchdog.correlators.situation import Situation, is_setting_up
 from pardbg.watchdog.correlators.wording import count_ranks, name_meeting, name_ranks, since, wait_verb, waiting_line
 from pardbg.watchdog.graph.meetings import Meeting
 from pardbg.watchdog.graph.standing import Stance
@@ -78,7 +79,7 @@ def _describe_circle(situation: Situation, meetings: list[Meeting]) -> Finding:
     waiting = sorted({rank for meeting in meetings for rank in meeting.waiting})
     told = "; ".join(f"{name_ranks(meeting.waiting)} in {name_meeting(situation, meeting)}" for meeting in meetings[:MAX_NAMED])
     return Finding(
-        kind=Kind.ORDER_INVERSION,
+        kind=Kind.INIT_STUCK if any(is_setting_up(situation, meeting) for meeting in meetings) else Kind.ORDER_INVERSION,
         confidence=Confidence.SUGGESTED,
         candidates=tuple(situation.subject(rank, "waits, where the members of a group are not recorded") for rank in waiting),
         victims=tuple(rank for rank in situation.waiting_ranks if rank not in waiting),
@@ -94,6 +95,8 @@ def _describe_circle(situation: Situation, meetings: list[Meeting]) -> Finding:
 def _is_explained(situation: Situation, meeting: Meeting) -> bool:
     if is_stuck(situation, meeting) or is_device_stuck(situation, meeting) or situation.is_blamed_on_device(meeting):
         return True
+    if meeting.is_full and device_faults(situation, meeting):
+        return True  # `host_device` speaks of it
     return any(found.group.index == meeting.key.group for found in situation.divergences)
 
 
@@ -101,6 +104,8 @@ def _absentees(situation: Situation, meeting: Meeting) -> dict[int, str]:
     """Who may be the one this meeting waits for: unseen members, or - where members are not known - whoever is idle."""
     if meeting.unknown:
         return {rank: NOT_SEEN.get(situation.stance(rank), NOT_SEEN[Stance.UNSEEN]) for rank in meeting.unknown}
+    if half := half_seen(situation, meeting):
+        return dict.fromkeys(half, "its dump is cut off: what it issued here is not known")
     if meeting.key.is_gathering:
         return dict.fromkeys(meeting.vague, "waits in communication, and its stack does not tell in which")
     if meeting.key.is_p2p or situation.progress.is_whole(meeting.key.group):

@@ -16,6 +16,10 @@ _CAUSES = {
     Cause.ECC: frozenset({48, 64, 94, 95, 140}),
     Cause.NVLINK: frozenset({74, *range(144, 151)}),
 }
+LINK_ORIGINS = frozenset({149})
+"""The error of the GPU where a link's trouble began; its peers report 144 to 148."""
+PROGRAM_XIDS = frozenset({13, 31, 43, 69})
+"""Mostly a kernel's own errors: a fault of the program as likely as one of the GPU."""
 HARMLESS_XIDS = frozenset({45, 63, 92, 154})  # clean-up after another error; rows replaced; many corrected errors; advice
 
 _NAMES = {
@@ -44,6 +48,12 @@ def name_xid(code: int) -> str:
     """``Xid 79 (fallen off the bus)``."""
     name = _NAMES.get(code, "NVLink error" if cause_of_xid(code) is Cause.NVLINK else "")
     return f"Xid {code}" + (f" ({name})" if name else "")
+
+
+def is_of_program(device: DeviceSeen) -> bool:
+    """Whether all errors of a GPU that stop anything are those that programs mostly bring about themselves."""
+    codes = {xid.code for xid in device.xids if cause_of_xid(xid.code) is not None}
+    return bool(codes) and codes <= PROGRAM_XIDS
 
 
 def fault_of(device: DeviceSeen, is_recent: Callable[[XidSeen], bool] = lambda _: True) -> Cause | None:

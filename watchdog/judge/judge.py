@@ -7,9 +7,14 @@ from msgspec.structs import replace
 
 from pardbg import __version__
 from pardbg.watchdog.correlators.all import CORRELATORS, CORRELATORS_OF_ALL
+from pardbg.watchdog.correlators.by_ras import ras_lines
 from pardbg.watchdog.correlators.cascade import find_consequences
 from pardbg.watchdog.correlators.device_words import device_line, peers_line
 from pardbg.watchdog.correlators.fates import exit_code_of
+from pardbg.watchdog.correlators.kernel_words import kernel_lines
+from pardbg.watchdog.correlators.log_words import log_lines
+from pardbg.watchdog.correlators.logged_ways import way_notes
+from pardbg.watchdog.correlators.routing_notes import routing_notes, why_unsure
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import heartbeat_line, name_group, name_ranks, stack_line
 from pardbg.watchdog.graph.axes import find_layout
@@ -19,9 +24,10 @@ from pardbg.watchdog.judge.patience import Haste, find_haste
 from pardbg.watchdog.judge.precedence import clear_of_blame, clear_victims, rank_findings
 from pardbg.watchdog.model.evidence import Absence, SchedulerEnding, SoftwareSeen, Stack
 from pardbg.watchdog.model.garbage import without_garbage_collection
-from pardbg.watchdog.model.names import AbsenceReason, CollectorName, Confidence, JobSource, Kind, Status
+from pardbg.watchdog.model.names import ROUTING_KINDS, AbsenceReason, CollectorName, Confidence, JobSource, Kind, Status
 from pardbg.watchdog.model.reach import NO_WAY, Reach
 from pardbg.watchdog.model.report import Coverage, EvidenceLine, Finding, Job, Report, Software, Unknown
+from pardbg.watchdog.model.routing import RoutingSeries
 from pardbg.watchdog.positions.rules import CauseRule
 from pardbg.watchdog.store.view import EvidenceView
 
@@ -60,14 +66,16 @@ def judge_situation(situation: Situation, circumstances: Circumstances) -> Repor
     haste = find_haste(situation, findings[0]) if findings else None
     if haste:
         findings, set_aside = (), ()
-    blamed = frozenset(subject.rank for finding in findings for subject in finding.culprits if subject.rank is not None)
+    blaming = [finding for finding in findings if finding.kind not in ROUTING_KINDS]  # a hot rank may be the victim of a hang
+    blamed = frozenset(subject.rank for finding in blaming for subject in finding.culprits if subject.rank is not None)
     findings = tuple(clear_victims(_with_stacks(situation, finding), blamed) for finding in findings)
     verdict = findings[0] if findings else None
     set_aside = tuple(clear_of_blame(finding, blamed) for finding in set_aside)
-    if verdict is not None:
+    if verdict is not None and verdict.kind not in ROUTING_KINDS:
         set_aside += find_consequences(situation, verdict, blamed)
     unknowns = (*_unknowns(view), *_unsaid(situation, verdict))
     status, note = (Status.UNDETERMINED, haste.why) if haste else _status(situation, verdict, motion)
+    routing = () if haste or circumstances.is_void else routing_notes(situation)
     if circumstances.is_void:
         status, note = Status.UNDETERMINED, circumstances.is_void
     return Report(
@@ -90,7 +98,7 @@ def judge_situation(situation: Situation, circumstances: Circumstances) -> Repor
         decided_at=circumstances.decided_at,
         sampled_at=circumstances.sampled_at or ((view.job.sampled_at,) if view.job.sampled_at else ()),
         took_s=circumstances.took_s,
-        notes=(*circumstances.notes, *((note,) if note else ())),
+        notes=(*circumstances.notes, *((note,) if note else ()), *routing, *way_notes(situation)),
     )
 
 
@@ -114,7 +122,10 @@ def _with_stacks(situation: Situation, finding: Finding) -> Finding:
     silent = [rank for rank in named if rank not in told and situation.standings[rank].position is not None]
     lines = tuple(line for rank in silent[:MAX_STACKS] if (line := stack_line(situation, rank)) not in finding.evidence)
     beats = filter(None, (heartbeat_line(situation, rank) for rank in named[:MAX_STACKS]))
-    return replace(finding, evidence=(*finding.evidence, *lines, *beats, *_devices(situation, finding)))
+    more = (line for rank in named[:MAX_STACKS] for line in (*kernel_lines(situation, rank), *ras_lines(situation, rank)))
+    logged = (line for line in more if line not in finding.evidence)
+    said = (line for rank in named[:MAX_STACKS] for line in log_lines(situation, rank) if line not in finding.evidence)
+    return replace(finding, evidence=(*finding.evidence, *lines, *beats, *_devices(situation, finding), *logged, *said))
 
 
 def _devices(situation: Situation, finding: Finding) -> Iterator[EvidenceLine]:
@@ -148,9 +159,11 @@ def _status(situation: Situation, verdict: Finding | None, motion: str) -> tuple
         return Status.FAILED if has_failed else _status_at_the_end(situation)[0], told
     if verdict is None:
         return _status_without_verdict(situation, motion)
-    if verdict.kind is not Kind.CONFIG_MISMATCH:
+    if verdict.kind not in {Kind.CONFIG_MISMATCH, *ROUTING_KINDS}:
         return _status_of(situation, verdict), ""
     status, note = _status_without_verdict(situation, motion)
+    if verdict.kind in ROUTING_KINDS:  # certain, whatever was not seen of the rest
+        return (status if status is Status.FAILED else Status.DEGRADED), note
     return (Status.DEGRADED if status is Status.HEALTHY else status), note
 
 
@@ -162,13 +175,15 @@ def _status_without_verdict(situation: Situation, motion: str) -> tuple[Status, 
         return Status.UNDETERMINED, "ranks wait, and nothing that was seen says for whom"
     if situation.is_over:
         return _status_at_the_end(situation)
+    if view.is_of_routing_alone:
+        return (Status.UNDETERMINED if why_unsure(situation) else Status.HEALTHY), ""
     doubt = _doubt(situation)
     well = "no rank waits for another" if view.looks else "nothing was outstanding on any rank when it was dumped"
     return (Status.UNDETERMINED, doubt) if doubt else (Status.HEALTHY, well)
 
 
 def _status_of(situation: Situation, verdict: Finding) -> Status:
-    if verdict.kind is Kind.SLOW_PHASE:
+    if verdict.kind in {Kind.SLOW_PHASE, Kind.STRAGGLER}:
         return Status.SLOW
     if not situation.is_over:
         return Status.HUNG
@@ -241,6 +256,8 @@ def _unsaid(situation: Situation, verdict: Finding | None) -> tuple[Unknown, ...
 def _coverage(view: EvidenceView) -> Coverage:
     seen: dict[CollectorName, set[int]] = {}
     for item in view.evidence:
+        if isinstance(item.observation, RoutingSeries):
+            seen.setdefault(item.source, set())  # counts of the whole job are of no rank
         if item.rank is None or isinstance(item.observation, Absence):
             continue
         if item.source is CollectorName.FLIGHT_RECORDER and item.rank not in view.recordings:
@@ -252,10 +269,13 @@ def _coverage(view: EvidenceView) -> Coverage:
         seen.setdefault(CollectorName.HOST, set()).update(
             rank for rank, process in view.processes.items() if process.state or process.exit_code is not None
         )
+    ranks_seen = len(set().union(*seen.values()))
+    logged = {rank.rank for rank in view.kernel.ranks if rank.host in view.kernel.hosts}
+    seen.setdefault(CollectorName.KERNEL_LOG, set()).update(logged)
     return Coverage(
         ranks_expected=view.world_size,
-        ranks_seen=len(set().union(*seen.values())),
-        by_collector={name.value: len(ranks) for name, ranks in sorted(seen.items()) if ranks},
+        ranks_seen=ranks_seen,
+        by_collector={name.value: len(ranks) for name, ranks in sorted(seen.items()) if ranks or name is CollectorName.ROUTING},
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from pardbg.watchdog.model.names import Cause, Kind
+from pardbg.watchdog.model.names import ROUTING_KINDS, Cause, Kind
 from pardbg.watchdog.model.report import Finding
 
 ORDER = (
@@ -19,12 +19,17 @@ ORDER = (
     Kind.P2P_UNMATCHED,
     Kind.COMM_STUCK,
     Kind.MULTI_COMM_DEADLOCK,
+    Kind.TEARDOWN_STUCK,
+    Kind.STRAGGLER,
     Kind.SLOW_PHASE,
     Kind.INSUFFICIENT_EVIDENCE,
+    *ROUTING_KINDS,
     Kind.CONFIG_MISMATCH,
 )
 """When several kinds fit, the first is the verdict (contract). An initialisation that is stuck is a missing participant."""
 
+ROUTING_SLACK_STEPS = 50
+"""How much earlier than its cause a consequence may seem to begin: both beginnings are estimates."""
 CIRCLES = frozenset({Kind.ORDER_INVERSION, Kind.P2P_UNMATCHED, Kind.P2P_DEADLOCK})
 DIVERGENCES = frozenset({Kind.GROUP_MISMATCH, Kind.ORDER_INVERSION, Kind.DESYNC})
 
@@ -53,7 +58,7 @@ def _precedence(finding: Finding) -> tuple[int, bool, int, str, tuple[int, ...]]
 def follows(finding: Finding, cause: Finding) -> bool:
     """Whether ``finding`` is nothing but a consequence of ``cause``."""
     if finding.kind is Kind.INSUFFICIENT_EVIDENCE:
-        return cause.kind is not Kind.INSUFFICIENT_EVIDENCE
+        return cause.kind not in {Kind.INSUFFICIENT_EVIDENCE, *ROUTING_KINDS}  # routing makes nobody wait for ever
     if finding.kind is Kind.GROUP_MISMATCH:
         return cause.kind is Kind.GROUP_MISMATCH and cause is not finding and _named(finding) == _named(cause)
     if Kind.DEAD_RANK in {finding.kind, cause.kind}:
@@ -64,7 +69,16 @@ def follows(finding: Finding, cause: Finding) -> bool:
         return finding.kind in {Kind.MISSING_PARTICIPANT, Kind.DESYNC, Kind.COMM_STUCK, Kind.P2P_UNMATCHED} and (
             _same_group(finding, cause) or _names_same(finding, cause)
         )
-    return False
+    return _follows_in_routing(finding, cause)
+
+
+def _follows_in_routing(finding: Finding, cause: Finding) -> bool:
+    """A collapse leaves experts without tokens, heats ranks and fills capacities; what began long before is of its own."""
+    explained = {Kind.ROUTER_COLLAPSE: ROUTING_KINDS[2:], Kind.DEAD_EXPERTS: (Kind.EP_IMBALANCE,)}.get(cause.kind, ())
+    if finding.kind not in explained or finding.layer != cause.layer:
+        return False
+    began, caused = finding.since_step, cause.since_step
+    return began is None or caused is None or began >= caused - ROUTING_SLACK_STEPS
 
 
 def _is_by_scheduler(finding: Finding) -> bool:

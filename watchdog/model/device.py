@@ -27,10 +27,14 @@ class DeviceJoin(str, Enum):
 
 
 class XidSeen(Noun, frozen=True, kw_only=True):
-    """An error that the driver reported (NVIDIA's Xid codes), at a moment (epoch ns)."""
+    """An error that the driver reported (NVIDIA's Xid codes), at a moment (epoch ns), None where that is not known.
+
+    ``is_implied``: only a later error names it as its cause; its own line was not found.
+    """
 
     code: int
-    at_ns: int
+    at_ns: int | None
+    is_implied: bool = False
 
 
 class DeviceSeen(Noun, frozen=True, kw_only=True, tag="device", omit_defaults=True):

@@ -3,9 +3,12 @@
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.device import DeviceSeen
 from pardbg.watchdog.model.heartbeat import Heartbeat
+from pardbg.watchdog.model.kernel import KernelLog
+from pardbg.watchdog.model.log_event import LogSeen
 from pardbg.watchdog.model.members import Run, unfold_members
 from pardbg.watchdog.model.names import AbsenceReason, Cause, CollectorName
 from pardbg.watchdog.model.process import ProcessSample
+from pardbg.watchdog.model.ras import RasSeen
 from pardbg.watchdog.model.recording import Frame, Recording
 from pardbg.watchdog.model.routing import RoutingSeries
 
@@ -100,12 +103,13 @@ class SharedEntries(Noun, frozen=True, kw_only=True, tag="shared-entries"):
 class LogTraceback(Noun, frozen=True, kw_only=True, tag="log-traceback"):
     """The first traceback in a rank's log: its last line (``Type: message``) and the frame that raised.
 
-    ``is_consequence``: it says that a peer was lost, or that waiting for one took too long.
+    ``is_consequence``: it says that a peer was lost, or that waiting for one took too long. ``at_ns``: as in `LogLine`.
     """
 
     exception: str
     where: str | None
     is_consequence: bool = False
+    at_ns: int | None = None
 
 
 class RankDescription(Noun, frozen=True, kw_only=True):
@@ -178,10 +182,13 @@ Observation = (
     | DeviceSeen
     | Heartbeat
     | LogTraceback
+    | LogSeen
     | JobDescription
     | SoftwareSeen
     | SchedulerEnding
     | RoutingSeries
+    | KernelLog
+    | RasSeen
     | Absence
 )
 

@@ -32,6 +32,16 @@ class Kind(str, Enum):
     INSUFFICIENT_EVIDENCE = "insufficient-evidence"
 
 
+ROUTING_KINDS = (
+    Kind.ROUTER_NO_GRADIENT,
+    Kind.ROUTER_COLLAPSE,
+    Kind.DEAD_EXPERTS,
+    Kind.EP_IMBALANCE,
+    Kind.DROP_SPIKE,
+)
+"""The illnesses of MoE routing, causes before consequences."""
+
+
 class Cause(str, Enum):
     """Why the culprit is where it is. The contract lists which causes go with which kind."""
 

@@ -75,7 +75,8 @@ class Operation(Struct, frozen=True, array_like=True, gc=False):
     """One entry of the ring. ``group``, ``signature`` and ``site`` are indices into the recording's tables.
 
     ``seq`` is the collective sequence number, the key that aligns ranks. ``batch`` tells apart the coalesced groups of P2P
-    operations (0: not coalesced): all operations of a batch are launched together. ``created_ns`` is wall time, epoch ns.
+    operations (0: not coalesced): all operations of a batch are launched together. ``created_ns`` is wall time, epoch ns;
+    ``completed_ns`` when it was noticed to be finished, up to a tenth of a second late; 0 where the back end does not tell.
     """
 
     record_id: int
@@ -88,6 +89,7 @@ class Operation(Struct, frozen=True, array_like=True, gc=False):
     is_done: bool
     is_p2p: bool
     batch: int = 0
+    completed_ns: int = 0
 
 
 class GroupName(Noun, frozen=True, kw_only=True):

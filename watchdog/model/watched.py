@@ -5,6 +5,7 @@ from enum import Enum
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.incident import Incident
 from pardbg.watchdog.model.names import JobSource
+from pardbg.watchdog.model.watched_layer import WatchedLayer
 
 
 class JobState(str, Enum):
@@ -25,6 +26,8 @@ class WatchedRank(Noun, frozen=True, kw_only=True):
         step: optimizer steps finished, if its probe says; ``step_s`` how long the last one took, seconds.
         phase: what it does beside training steps (`Heartbeat.phase`).
         problem: why its signs of life cannot be seen, empty if they are.
+        routed_step: the newest step of which its MoE routing is known, with the ``assignments`` of its tokens to experts in all
+            layers, and the share of them that was dropped.
     """
 
     rank: int
@@ -39,6 +42,9 @@ class WatchedRank(Noun, frozen=True, kw_only=True):
     step_s: float | None = None
     phase: str = ""
     problem: str = ""
+    routed_step: int | None = None
+    assignments: int | None = None
+    drop_ratio: float | None = None
 
 
 class WatchedJob(Noun, frozen=True, kw_only=True):
@@ -50,6 +56,7 @@ class WatchedJob(Noun, frozen=True, kw_only=True):
         uids: the users its processes run as.
         state_since: RFC 3339.
         incident: the one that is open, if this agent leads it.
+        layers: its MoE layers, over the ranks of this node whose probes count routing.
     """
 
     job_id: str
@@ -63,6 +70,7 @@ class WatchedJob(Noun, frozen=True, kw_only=True):
     state_since: str
     ranks: tuple[WatchedRank, ...]
     incident: Incident | None = None
+    layers: tuple[WatchedLayer, ...] = ()
 
     @property
     def is_blind(self) -> bool:

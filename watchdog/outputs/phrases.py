@@ -49,10 +49,12 @@ def name_subject(subject: Subject) -> str:
         ends = subject.hosts or tuple(f"rank {rank}" for rank in subject.ranks)
         return f"link between {' and '.join(ends) or 'unknown ends'}"
     members = name_ranks(subject.ranks) if subject.ranks else "unknown ranks"
+    if not subject.ranks and "ep" in subject.coords:
+        members = f"EP rank {subject.coords['ep']}"  # which ranks that is, is not known
     if subject.scope is Scope.STAGE:
         number = f" {subject.coords['pp']}" if "pp" in subject.coords else ""
         return f"pipeline stage{number}, {members}"
-    return f"group of {members}" if subject.scope is Scope.GROUP else members
+    return f"group of {members}" if subject.scope is Scope.GROUP and subject.ranks else members
 
 
 def identify_device(device: Device | None) -> str:

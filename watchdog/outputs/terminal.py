@@ -26,7 +26,11 @@ _STATUS_COLOR = {
 
 def render_terminal(report: Report, *, width: int = 80, color: bool = False) -> str:
     """Render a report. Paths and commands are never broken: they overflow ``width`` where they are longer."""
-    page = build_page(report, Depth.NORMAL)
+    return render_page(build_page(report, Depth.NORMAL), width=width, color=color)
+
+
+def render_page(page: Page, *, width: int = 80, color: bool = False) -> str:
+    """Render a page that is put into words."""
     lines = list(_page_lines(page, width))
     if color:
         lines = _colored(page, lines)

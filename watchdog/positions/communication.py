@@ -6,6 +6,7 @@ backward with DDP's hooks nothing but autograd. There the source line and the sy
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 
 from pardbg.watchdog.model.evidence import StackFrame
 from pardbg.watchdog.model.process import ProcessSample
@@ -20,12 +21,14 @@ _TRANSPARENT = re.compile(
 )
 _AUTOGRAD = re.compile(r"torch/autograd/graph\.py")
 _STARTING = re.compile(r"^(init_process_group|new_group|new_subgroups\w*|split_group|init_device_mesh)$")
+_LEAVING = re.compile(r"^(destroy|abort)_process_group$")
 _STORE = re.compile(r"store|rendezvous")
 _NO_OPERATION = re.compile(r"^(wait_tensor|wait|_wait\w*|wrapper|__\w+__)$")
 _P2P = re.compile(r"^(send|recv|isend|irecv|batch_isend_irecv|send_object_list|recv_object_list)$")
 _FOREIGN = re.compile(r"/(deep_ep|nvshmem|mpi4py|ucp|ucxx|ray|tensorpipe)/|torch/distributed/rpc/|torch/cuda/nccl")
 _DEVICE_SYNC = re.compile(r"torch/cuda/(__init__|streams)|torch/accelerator/")
 _WAIT_CALL = re.compile(r"\.(wait|wait_tensor|result)$")
+_FOREIGN_NATIVE = re.compile(r"^(nvshmem\w*_|ucp_|uct_|P?MPI_[A-Z])|\bdeep_ep::")
 _NATIVE = re.compile(r"\b(gloo::|c10d::(?!\w*Store\b)|nccl[A-Z]\w+)")
 UNNAMED = frozenset({"", "undefined"})
 
@@ -45,6 +48,8 @@ def read_communication(frames: Sequence[StackFrame], process: ProcessSample | No
         if _TRANSPARENT.search(frame.filename) or not frame.line:
             continue
         if _C10D.search(frame.filename):
+            if any(_LEAVING.match(outer.bare_name) for outer in frames if _C10D.search(outer.filename)):
+                return None  # it will issue nothing more, whatever it waits for
             return _read_start(frame, frames) or (None if _STORE.search(frame.name) else _read_operation(frame, frames))
         return _read_line(frame, frames, process)
     return None
@@ -67,6 +72,12 @@ def waits_in_native(frames: Sequence[StackFrame]) -> bool:
         if _NATIVE.search(frame.name):
             return True
     return False
+
+
+def waits_in_foreign(frames: Sequence[StackFrame]) -> bool:
+    """The same of another communication library."""
+    native = (frame for frame in takewhile(lambda frame: not frame.filename.endswith(".py"), frames))
+    return any(_FOREIGN_NATIVE.search(frame.name) for frame in native)
 
 
 def _is_blocked(process: ProcessSample | None) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pardbg.watchdog.model.evidence import Stack, Thread
 from pardbg.watchdog.model.names import Cause
 from pardbg.watchdog.model.process import STOPPED_STATES, ProcessSample
-from pardbg.watchdog.positions.communication import read_communication, waits_in_native
+from pardbg.watchdog.positions.communication import read_communication, waits_in_foreign, waits_in_native
 from pardbg.watchdog.positions.position import Place, Position
 from pardbg.watchdog.positions.rules import CauseRule, Sight, cause_rules, find_cause
 
@@ -49,6 +49,8 @@ def read_position(
 def _read_native_wait(sight: Sight) -> Position | None:
     """A wait that Python's frames do not show and the native ones do: ``work.wait()`` where no source could be read."""
     frame = sight.own_frame or next(iter(sight.frames), None)
+    if waits_in_foreign(sight.native):
+        return Position(place=Place.FOREIGN, frame=frame)
     return Position(place=Place.COLLECTIVE, frame=frame) if waits_in_native(sight.native) else None
 
 

@@ -4,6 +4,7 @@ Cost: that of `collectors/ended/look.py`. Nothing is running any more that could
 """
 
 import os
+import socket
 import time
 from collections.abc import Sequence
 
@@ -13,10 +14,12 @@ from pardbg.collectors.ended.look import evidence_of, find_ended_runs, read_run
 from pardbg.collectors.ended.runs import Run
 from pardbg.collectors.ended.selection import ChosenRun, command_for, describe_ago, select_run
 from pardbg.collectors.jobs.query import ChosenJob, JobQuery
+from pardbg.collectors.live.kernel_log import read_kernel_log
 from pardbg.collectors.live.moment import as_rfc3339, now_rfc3339
 from pardbg.collectors.live.start_time import started_ns
 from pardbg.watchdog.errors import InputError
 from pardbg.watchdog.judge.judge import Circumstances, judge
+from pardbg.watchdog.model.evidence import Evidence
 from pardbg.watchdog.model.world import EndedProcess, World
 from pardbg.watchdog.scan.description import absent_elsewhere
 from pardbg.watchdog.scan.scan import Progress, Scanned, Settings
@@ -36,7 +39,7 @@ def scan_ended(query: JobQuery, settings: Settings, progress: Progress) -> Scann
         return None
     progress(f"reading what {len(chosen.run.ranks)} ranks have left")
     found = read_run(chosen.run)
-    left = tuple(evidence_of(found, chosen.run))
+    left = (*evidence_of(found, chosen.run), *_kernel_log(chosen.run))
     unseen = absent_elsewhere(replace(chosen.run.world, evidence=left), "this machine")
     evidence = (found.describe(chosen.job_id), *unseen, *left)
     circumstances = Circumstances(
@@ -48,6 +51,11 @@ def scan_ended(query: JobQuery, settings: Settings, progress: Progress) -> Scann
     )
     report = judge(EvidenceView.of(evidence), circumstances)
     return Scanned(replace(report, took_s=round(time.monotonic() - began_s, 3)), evidence)
+
+
+def _kernel_log(run: Run) -> tuple[Evidence, ...]:
+    host = next((rank.own.host for rank in run.ranks if rank.own.host), None) or socket.gethostname()
+    return read_kernel_log(host, min(rank.started_ns for rank in run.ranks))
 
 
 def name_newest(error: InputError) -> InputError:

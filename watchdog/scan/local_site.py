@@ -16,16 +16,20 @@ from pardbg.collectors.gpu.looking import looking_at_devices
 from pardbg.collectors.jobs.query import ChosenJob
 from pardbg.collectors.live.fault_stacks import read_faulthandler_stacks
 from pardbg.collectors.live.host import look_at_processes
+from pardbg.collectors.live.kernel_log import read_kernel_log
 from pardbg.collectors.live.logs import read_logs
 from pardbg.collectors.live.moment import now_rfc3339
 from pardbg.collectors.live.native_stacks import take_native_stacks
 from pardbg.collectors.live.probe.asked_stacks import Mute, ask_where_refused
 from pardbg.collectors.live.probe.members import name_members
 from pardbg.collectors.live.probe.probes import read_probes
+from pardbg.collectors.live.ras import read_ras
 from pardbg.collectors.live.recorders.reach import reach_recorders
+from pardbg.collectors.live.routing import read_routing_files
 from pardbg.collectors.live.software import look_at_software
 from pardbg.collectors.live.sources import annotate_stacks
 from pardbg.collectors.live.stacks import take_stacks
+from pardbg.collectors.live.start_time import started_ns
 from pardbg.watchdog.model.evidence import Absence, Evidence
 from pardbg.watchdog.model.reach import Reach
 from pardbg.watchdog.model.wanted import Cut, Wanted
@@ -101,7 +105,11 @@ class LocalSite:
     def logs(self, until_s: float) -> tuple[Evidence, ...]:
         """See `Site`."""
         del until_s  # has a deadline of its own
-        return tuple(read_logs(self._world.ranks))
+        return (*read_logs(self._world.ranks), *self._kernel_log(), *read_ras(self._world.ranks))
+
+    def routing(self) -> tuple[Evidence, ...]:
+        """See `Site`."""
+        return tuple(read_routing_files(self._world.ranks))
 
     def fault_stacks(self, ranks: Collection[int], until_s: float) -> tuple[Evidence, ...]:
         """See `Site`."""
@@ -116,6 +124,10 @@ class LocalSite:
         if not chosen or left_s < LEAST_S:
             return ()
         return tuple(take_native_stacks(chosen, sample, deadline_s=left_s / len(chosen)))
+
+    def _kernel_log(self) -> tuple[Evidence, ...]:
+        ranks = self._world.ranks
+        return read_kernel_log(ranks[0].host, min(started_ns(rank.started_ticks) for rank in ranks)) if ranks else ()
 
     def _ranks(self, numbers: Collection[int]) -> list[RankProcess]:
         return [rank for rank in self._world.ranks if rank.rank in numbers]

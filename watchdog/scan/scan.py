@@ -13,7 +13,8 @@ from msgspec.structs import replace as change
 from pardbg.collectors.jobs.query import ChosenJob
 from pardbg.collectors.live.moment import now_rfc3339
 from pardbg.watchdog.correlators.situation import Situation
-from pardbg.watchdog.correlators.wording import count_ranks
+from pardbg.watchdog.correlators.straggler import stragglers_without_reason
+from pardbg.watchdog.correlators.wording import count_ranks, name_ranks
 from pardbg.watchdog.errors import InputError
 from pardbg.watchdog.graph.motion import is_astir
 from pardbg.watchdog.judge.judge import Circumstances, haste_of, judge_situation
@@ -31,6 +32,10 @@ from pardbg.watchdog.scan.site import Site
 from pardbg.watchdog.store.view import EvidenceView
 
 SIGN_S = 2.0
+MOST_LOOKS = 4
+"""At ranks that come late, besides the two samples."""
+LOOK_S = 5.0
+"""Less is not enough for another look at all ranks."""
 
 Progress = Callable[[str], None]
 
@@ -130,6 +135,7 @@ def scan(site: Site, settings: Settings, progress: Progress) -> Scanned:
             _look_again(so_far, settings, progress)
         _attach(so_far, settings, progress)
         _ask_for_entries(so_far, settings, progress)
+        _look_at_stragglers(so_far, settings, progress)
         _explain(so_far, settings, progress)
     except KeyboardInterrupt:
         so_far.is_interrupted = True
@@ -236,11 +242,25 @@ def _ask_for_entries(so_far: _SoFar, settings: Settings, progress: Progress) -> 
         so_far.samples[number] = replace(last, evidence=add_entries(last.evidence, question, cuts, number))
 
 
+def _look_at_stragglers(so_far: _SoFar, settings: Settings, progress: Progress) -> None:
+    """Looks again a few times where ranks come late to collectives, to see them at what keeps them."""
+    for _ in range(MOST_LOOKS):
+        if so_far.is_void or so_far.has_changed or so_far.until_s - time.monotonic() < LOOK_S:
+            return
+        unseen = stragglers_without_reason(so_far.situation(settings))
+        if not unseen:
+            return
+        progress(f"looking at {name_ranks(unseen)} again: others wait for it, it is not seen by what")
+        so_far.take(len(so_far.samples))
+
+
 def _explain(so_far: _SoFar, settings: Settings, progress: Progress) -> None:
     """Logs, and native stacks of those whose Python stacks do not explain."""
     progress("reading logs")
     so_far.more += so_far.site.software(so_far.until_s)
     so_far.more += so_far.site.logs(so_far.until_s)
+    if not _hangs(so_far.situation(settings)):  # a hang does not wait for it
+        so_far.more += so_far.site.routing()
     if any(sample.refused_ranks for sample in so_far.samples):  # then native ones would be refused, too
         wanted_ranks = {item.rank for item in so_far.seen if item.rank is not None and _is_stack_absence(item)}
         so_far.more += so_far.site.fault_stacks(wanted_ranks, so_far.until_s)
@@ -249,6 +269,10 @@ def _explain(so_far: _SoFar, settings: Settings, progress: Progress) -> None:
     if wanted:
         progress(f"taking native stacks of {count_ranks(wanted)}")
         so_far.more += so_far.site.native_stacks(wanted, len(so_far.samples) - 1, so_far.until_s)
+
+
+def _hangs(situation: Situation) -> bool:
+    return bool(situation.waiting_ranks) and not situation.motion
 
 
 def _is_stack_absence(item: Evidence) -> bool:

@@ -60,6 +60,9 @@ class Site(Protocol):
     def logs(self, until_s: float) -> tuple[Evidence, ...]:
         """What the logs of all ranks say."""
 
+    def routing(self) -> tuple[Evidence, ...]:
+        """How the ranks of this machine route tokens to experts, where probes have counted it; nothing of other machines."""
+
     def fault_stacks(self, ranks: Collection[int], until_s: float) -> tuple[Evidence, ...]:
         """Stacks that ranks have written about themselves, where nobody may look into them."""
 

@@ -7,7 +7,7 @@ from pardbg.watchdog.sim.instruction import CallSite, Op
 
 _TORCH = "/opt/venv/lib/python3.11/site-packages/torch"
 _APP = "/app"
-_BASE = (
+BASE_FRAMES = (
     Frame(name="train_step", filename=f"{_APP}/train.py", line=188),
     Frame(name="train", filename=f"{_APP}/train.py", line=241),
     Frame(name="main", filename=f"{_APP}/train.py", line=297),
@@ -84,16 +84,23 @@ _LOST = {
 }
 
 
+def operation_frames(op: Op) -> tuple[Frame, ...]:
+    """PyTorch's own frames at the top of a call of ``op``, innermost first."""
+    name, line = _C10D_LINES[op]
+    return (
+        Frame(name=name, filename=f"{_TORCH}/distributed/distributed_c10d.py", line=line),
+        Frame(name="wrapper", filename=f"{_TORCH}/distributed/c10d_logger.py", line=81),
+    )
+
+
 @cache
 def call_site(place: str, op: Op) -> CallSite:
     """Where the program issues ``op``; ``place`` is a key of the table above."""
     function, path, line = _PLACES[place]
-    torch_function, torch_line = _C10D_LINES[op]
     frames = (
-        Frame(name=torch_function, filename=f"{_TORCH}/distributed/distributed_c10d.py", line=torch_line),
-        Frame(name="wrapper", filename=f"{_TORCH}/distributed/c10d_logger.py", line=81),
+        *operation_frames(op),
         Frame(name=function, filename=f"{_APP}/{path}", line=line),
-        *_BASE,
+        *BASE_FRAMES,
     )
     return CallSite(frames)
 
@@ -102,4 +109,4 @@ def call_site(place: str, op: Op) -> CallSite:
 def host_site(what: str) -> CallSite:
     """Where a host stands that is not issuing operations: blocked for good, or in `synchronize`."""
     frames = tuple(Frame(name=name, filename=filename, line=line) for name, filename, line in _LOST[what])
-    return CallSite((*frames, *_BASE))
+    return CallSite((*frames, *BASE_FRAMES))

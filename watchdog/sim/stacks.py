@@ -1,5 +1,6 @@
 """What `py-spy dump --json` would print of a rank, given where its host stands."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from pardbg.watchdog.model.recording import Frame
@@ -15,19 +16,22 @@ def stack_of(host: Host) -> list[dict[str, Any]]:
     frames = host.standing.frames if host.standing else ()
     idle = Frame(name="wait", filename="/usr/lib/python3.11/threading.py", line=324)
     return [
-        _thread(pid, pid, "MainThread", frames),
-        _thread(pid, pid + 1, "Thread-1 (_pin_memory_loop)", (idle,)),
+        describe_thread(pid, pid, "MainThread", frames),
+        describe_thread(pid, pid + 1, "Thread-1 (_pin_memory_loop)", (idle,)),
     ]
 
 
-def _thread(pid: int, os_thread_id: int, name: str, frames: tuple[Frame, ...]) -> dict[str, Any]:
+def describe_thread(
+    pid: int, os_thread_id: int, name: str, frames: Sequence[Frame], *, is_active: bool = False, owns_gil: bool = False
+) -> dict[str, Any]:
+    """One thread as py-spy's JSON has it, innermost frame first."""
     return {
         "pid": pid,
         "thread_id": _THREAD_ID + 4096 * (os_thread_id - FIRST_PID),
         "thread_name": name,
         "os_thread_id": os_thread_id,
-        "active": False,
-        "owns_gil": False,
+        "active": is_active,
+        "owns_gil": owns_gil,
         "frames": [_frame(frame) for frame in frames],
         "process_info": None,
     }

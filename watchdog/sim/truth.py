@@ -19,13 +19,16 @@ class Truth(Noun, frozen=True, kw_only=True):
 
     ``culprits`` are all ranks to blame for ``kind``; ``also`` has the culprits of further findings of other kinds, which may
     stand next to the verdict or be set aside, but nobody else may be blamed. A null ``cause`` means that the evidence does not
-    show one. ``victims_exclude`` must not be called victims. ``acceptable`` lists answers that are less sharp, yet not wrong.
+    show one. ``hosts`` are blamed as hosts or as ends of a link; ``waiting_for`` are busy and not guilty. ``victims_exclude``
+    must not be called victims. ``acceptable`` lists answers that are less sharp, yet not wrong.
     """
 
     kind: Kind | None
     cause: Cause | None = None
     culprits: tuple[int, ...] = ()
     candidates: tuple[int, ...] = ()
+    hosts: tuple[str, ...] = ()
+    waiting_for: tuple[int, ...] = ()
     victims_exclude: tuple[int, ...] = ()
     mismatch: Mismatch | None = None
     edit: Edit | None = None

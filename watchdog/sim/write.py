@@ -16,10 +16,11 @@ JOB_FILE = "job.json"
 def write_job(job: SimulatedJob, out_dir: Path) -> list[Path]:
     """Writes dumps, stacks, logs, `job.json` and `truth.json`; returns the paths written."""
     out_dir.mkdir(parents=True, exist_ok=True)
-    return [_write(out_dir / name, content) for name, content in _files(job).items()]
+    return [_write(out_dir / name, content) for name, content in encode_files(job).items()]
 
 
-def _files(job: SimulatedJob) -> dict[str, bytes]:
+def encode_files(job: SimulatedJob) -> dict[str, bytes]:
+    """The files by name."""
     suffix, encode = (".json", encode_json) if job.recipe.is_json else ("", encode_pickle)
     return {
         **{f"nccl_trace_rank_{rank}{suffix}": encode(dump) for rank, dump in job.dumps.items()},

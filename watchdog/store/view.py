@@ -22,14 +22,21 @@ from pardbg.watchdog.model.evidence import (
     Stack,
 )
 from pardbg.watchdog.model.heartbeat import Ending, EndingKind, Heartbeat
+from pardbg.watchdog.model.kernel import KernelLog
+from pardbg.watchdog.model.log_event import LogSeen
 from pardbg.watchdog.model.members import MAX_WORLD_SIZE, count_members
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName
 from pardbg.watchdog.model.process import ProcessSample
 from pardbg.watchdog.model.recording import Recording
 from pardbg.watchdog.model.report import EvidenceLine
+from pardbg.watchdog.model.routing import RoutingSeries
+from pardbg.watchdog.model.routing_order import in_order
+from pardbg.watchdog.store.kernel_events import KernelEvents, RankKnown, with_logged_errors
+from pardbg.watchdog.store.ras_polls import RasPolls
+from pardbg.watchdog.store.reported_ends import largest_communicator, with_reported_ends
+from pardbg.watchdog.store.silent_recorders import silent_recorders
 
 WORLD_DESC = "default_pg"
-MAX_LOST_NAMED = 4096  # ranks without a dump that are named one by one
 ENDED_STATES = frozenset({"gone", "X", "Z"})
 INTERRUPTING = frozenset({-1, -2, -6, -15})  # exit codes: launchers and people send the signals, watchdogs abort
 
@@ -55,8 +62,13 @@ class EvidenceView:
 
     @cached_property
     def processes(self) -> dict[int, RankDescription]:
-        """What is known of each rank's process."""
-        return {description.rank: description for description in self.job.ranks}
+        """What is known of each rank's process: as described, else as a launcher reported its end."""
+        return with_reported_ends({description.rank: description for description in self.job.ranks}, self.logs)
+
+    @cached_property
+    def logs(self) -> tuple[Evidence, ...]:
+        """The evidence that holds what logs tell beyond tracebacks."""
+        return tuple(item for item in self.evidence if isinstance(item.observation, LogSeen))
 
     @cached_property
     def ended_ranks(self) -> frozenset[int]:
@@ -127,6 +139,22 @@ class EvidenceView:
         return {rank: tuple(by_rank[rank][sample] for sample in sorted(by_rank[rank])) for rank in sorted(by_rank)}
 
     @cached_property
+    def routing(self) -> tuple[RoutingSeries, ...]:
+        """What was counted of how tokens are routed, a series a rank; files that tell no rank are one each."""
+        found = [item for item in self.evidence if isinstance(item.observation, RoutingSeries)]
+        by_owner: dict[int | str, list[RoutingSeries]] = {}
+        for item in sorted(found, key=lambda item: (item.observed_at or "", item.origin)):
+            if isinstance(item.observation, RoutingSeries):
+                by_owner.setdefault(item.origin if item.rank is None else item.rank, []).append(item.observation)
+        return tuple(_join(series) for series in by_owner.values())
+
+    @cached_property
+    def is_of_routing_alone(self) -> bool:
+        """Whether nothing but how tokens are routed was seen, so that nothing can be said of who waits."""
+        others = (FlightRecording, Stack, ProcessSample, Heartbeat, LogTraceback, SchedulerEnding)
+        return bool(self.routing) and not any(isinstance(item.observation, others) for item in self.evidence)
+
+    @cached_property
     def recordings(self) -> dict[int, Recording]:
         """The newest usable recording of each rank."""
         return {rank: samples[-1] for rank, samples in self.samples.items()}
@@ -155,8 +183,28 @@ class EvidenceView:
 
     @cached_property
     def all_devices(self) -> dict[int, tuple[DeviceSeen, ...]]:
-        """What was seen of each rank's GPU, oldest sample first."""
+        """What was seen of each rank's GPU, oldest sample first, with the errors that kernel logs tell of it."""
+        return with_logged_errors(self._seen_devices, self.kernel)
+
+    @cached_property
+    def _seen_devices(self) -> dict[int, tuple[DeviceSeen, ...]]:
         return {rank: tuple(found.values()) for rank, found in self._by_sample(_device).items()}
+
+    @cached_property
+    def kernel(self) -> KernelEvents:
+        """What the kernel logs of the job's hosts say."""
+        is_logged = any(isinstance(item.observation, KernelLog) for item in self.evidence)
+        ranks = {*self.processes, *self._hosts, *self.looks, *self._seen_devices} if is_logged else ()
+        return KernelEvents.of(self.evidence, map(self._known, sorted(ranks)))
+
+    @cached_property
+    def ras(self) -> RasPolls:
+        """What NCCL's RAS answered."""
+        return RasPolls.of(self.evidence, self.world_size)
+
+    def _known(self, rank: int) -> RankKnown:
+        devices = self._seen_devices.get(rank, ())
+        return RankKnown.of(rank, self.host(rank), self.processes.get(rank), devices, self.looks.get(rank, ()))
 
     @cached_property
     def native_stacks(self) -> dict[int, Stack]:
@@ -228,7 +276,7 @@ class EvidenceView:
         configs = (config for recording in self.recordings.values() for config in recording.configs if config.runs)
         members = [first + step * (count - 1) for config in configs for first, step, count in config.runs[-1:]]
         ranks = [item.rank for item in self.evidence if item.rank is not None and item.rank < MAX_WORLD_SIZE]
-        return max([*members, *ranks, *self.processes], default=-1) + 1 or None
+        return max([*members, *ranks, *self.processes, largest_communicator(self.logs) - 1]) + 1 or None
 
     @cached_property
     def absences(self) -> tuple[Evidence, ...]:
@@ -238,38 +286,7 @@ class EvidenceView:
             for item in self.evidence
             if isinstance(item.observation, Absence)
         }
-        return (*lost.values(), *self._silent_recorders())  # what was missing in both samples is missing once
-
-    def _silent_recorders(self) -> Iterable[Evidence]:
-        explained = {
-            item.rank
-            for item in self.evidence
-            if isinstance(item.observation, Absence) and item.source is CollectorName.FLIGHT_RECORDER
-        }
-        for item in self.evidence:
-            seen = item.observation
-            if isinstance(seen, FlightRecording) and item.rank is None:
-                whose = f"{item.origin}: its name does not tell whose dump it is: let it end in the rank"
-                yield _absent(None, AbsenceReason.SKIPPED, whose, item.origin)
-            if not isinstance(seen, FlightRecording) or item.rank is None or item.rank in explained:
-                continue
-            if not seen.recording.is_switched_on:
-                explained.add(item.rank)
-                yield _absent(item.rank, *_why_silent(seen.recording), item.origin)
-            elif seen.recording.damage:
-                yield _absent(item.rank, AbsenceReason.UNREADABLE, seen.recording.damage, item.origin)
-            elif seen.recording.summary is not None and seen.recording.summary.cut:
-                told = f"its digest would have been too large without leaving out {seen.recording.summary.cut}"
-                yield _absent(item.rank, AbsenceReason.SKIPPED, told, item.origin)
-        lost = [rank for rank in range(self.world_size or 0) if rank not in self.recordings and rank not in explained]
-        for rank in lost[:MAX_LOST_NAMED]:
-            yield _absent(rank, AbsenceReason.LOST, "there is no flight-recorder dump of this rank", "")
-        if len(lost) > MAX_LOST_NAMED:
-            more = f"there is no flight-recorder dump of {len(lost) - MAX_LOST_NAMED} more ranks"
-            yield _absent(None, AbsenceReason.LOST, more, "")
-        if self.job.world_size and self.job.world_size > MAX_WORLD_SIZE:
-            told = f"job.json tells of {self.job.world_size} ranks, more than any job has: not believed"
-            yield _absent(None, AbsenceReason.UNREADABLE, told, self._job_origin)
+        return (*lost.values(), *silent_recorders(self))  # what was missing in both samples is missing once
 
     def host(self, rank: int) -> str | None:
         """The host of a rank, where known."""
@@ -309,7 +326,7 @@ class EvidenceView:
             host=self.host(rank),
             at=item.observed_at if item else self.job.sampled_at,
             text=text,
-            origin=item.origin if item else self._job_origin,
+            origin=item.origin if item else self.job_origin,
         )
 
     @cached_property
@@ -322,8 +339,20 @@ class EvidenceView:
         }
 
     @cached_property
-    def _job_origin(self) -> str:
+    def job_origin(self) -> str:
+        """The file that describes the job; empty if none does."""
         return next((item.origin for item in self.evidence if isinstance(item.observation, JobDescription)), "")
+
+
+def _join(series: list[RoutingSeries]) -> RoutingSeries:
+    """The parts of one rank's series, the one written last at the end."""
+    if len(series) == 1:
+        return series[0]
+    return RoutingSeries(
+        rows=in_order(row for part in series for row in part.rows),
+        names={layer: name for part in series for layer, name in part.names.items()},
+        frozen=series[-1].frozen,
+    )
 
 
 def _own_python_stack(seen: Observation) -> Stack | None:
@@ -344,20 +373,3 @@ def _device(seen: Observation) -> DeviceSeen | None:
 
 def _heartbeat(seen: Observation) -> Heartbeat | None:
     return seen if isinstance(seen, Heartbeat) else None
-
-
-def _why_silent(recording: Recording) -> tuple[AbsenceReason, str]:
-    if recording.damage:
-        return AbsenceReason.UNREADABLE, recording.damage
-    if recording.configs:
-        return AbsenceReason.EMPTY, "the dump holds no operation and no counters: nothing says whether anything is outstanding"
-    return AbsenceReason.SWITCHED_OFF, "the flight recorder of this rank was off (TORCH_FR_BUFFER_SIZE=0)"
-
-
-def _absent(rank: int | None, reason: AbsenceReason, detail: str, origin: str) -> Evidence:
-    return Evidence(
-        source=CollectorName.FLIGHT_RECORDER,
-        rank=rank,
-        observation=Absence(reason=reason, detail=detail),
-        origin=origin,
-    )

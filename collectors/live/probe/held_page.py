@@ -11,15 +11,19 @@ from pardbg.collectors.inside import is_in_memory
 from pardbg.collectors.live.probe.place import check_folder, read_own_words
 from pardbg.collectors.live.recorders.rank_root import opened_root
 from pardbg.collectors.live.recorders.trusted_file import RefusedError, looked_up
-from pardbg.collectors.probe.places import PAGE_FILE
+from pardbg.collectors.probe.places import PAGE_FILE, ROUTING_FILE
 from pardbg.collectors.reading_job import PageHeld, PageRequest
 from pardbg.watchdog.errors import ParseError
+
+_NAMES = (PAGE_FILE, ROUTING_FILE)
 
 
 def hold_page(request: PageRequest) -> PageHeld:
     """The page, open; nothing if there is none, or none that may be believed."""
     probe = request.probe
-    path = os.path.join(probe.folder, os.fsencode(PAGE_FILE))  # noqa: PTH118 - bytes
+    if request.name not in _NAMES:
+        return PageHeld(descriptor=None)
+    path = os.path.join(probe.folder, os.fsencode(request.name))  # noqa: PTH118 - bytes
     try:
         with opened_root(probe.inside) as root:
             check_folder(probe.folder, probe.uid, root)

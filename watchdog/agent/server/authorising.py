@@ -24,11 +24,11 @@ def named(snapshot: AgentSnapshot, text: str) -> list[WatchedJob]:
 
 
 def own_part(job: WatchedJob, uid: int) -> WatchedJob | None:
-    """What of a job is a user's; None if nothing is. The incident speaks of all ranks: it belongs to who owns all of them."""
+    """What of a job is a user's; None if nothing is. Incident and layers are of all ranks: they belong to who owns all."""
     ranks = tuple(rank for rank in job.ranks if rank.uid == uid)
     if not ranks:
         return None
-    return job if len(ranks) == len(job.ranks) else replace(job, ranks=ranks, uids=(uid,), incident=None)
+    return job if len(ranks) == len(job.ranks) else replace(job, ranks=ranks, uids=(uid,), incident=None, layers=())
 
 
 def namespace_of(job: WatchedJob) -> str | None:

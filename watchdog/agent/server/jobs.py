@@ -6,6 +6,7 @@
 
 import msgspec
 from aiohttp import web
+from msgspec.structs import replace
 
 from pardbg.watchdog.agent.server.access import Access
 from pardbg.watchdog.agent.server.authorising import named
@@ -22,7 +23,7 @@ _MOST_WANTED = 10_000
 
 
 class JobList(Noun, frozen=True, kw_only=True):
-    """The answer of ``GET /v1/jobs``."""
+    """The answer of ``GET /v1/jobs``: jobs without their MoE layers, since thousands of nodes may be asked."""
 
     jobs: tuple[WatchedJob, ...]
 
@@ -39,7 +40,7 @@ class Jobs:
         if requester.is_admin and (world := request.query.get("suspect")):
             self._held.suspect(world)
         parts = [await self._access.may.part_of(job, requester, Right.READ) for job in self._held.snapshot().jobs]
-        return reply_json(request, JobList(jobs=tuple(part for part in parts if part is not None)))
+        return reply_json(request, JobList(jobs=tuple(replace(part, layers=()) for part in parts if part is not None)))
 
     async def show(self, request: web.Request) -> web.Response:
         """One."""

@@ -1,5 +1,6 @@
 """Who is to blame: culprits; or candidates that cannot be told apart; or whom the others wait for without blame."""
 
+from pardbg.watchdog.model.names import ROUTING_KINDS
 from pardbg.watchdog.model.report import Finding, Report
 from pardbg.watchdog.outputs.blocks import Block, Depth, Paragraph, Section
 from pardbg.watchdog.outputs.sections.divergence import divergence_blocks
@@ -12,7 +13,7 @@ def culprits(report: Report, depth: Depth) -> Section | None:
     if verdict is None:
         return None
     if not verdict.culprits:
-        is_told_elsewhere = bool(verdict.candidates or verdict.waiting_for)
+        is_told_elsewhere = bool(verdict.candidates or verdict.waiting_for) or verdict.kind in ROUTING_KINDS
         return None if is_told_elsewhere else Section(title="Culprit", blocks=(Paragraph(text="None is established."),))
     title = "Culprit" if len(verdict.culprits) == 1 else "Culprits"
     blocks = subject_blocks(verdict, verdict.culprits, depth)

@@ -1,6 +1,6 @@
 """The top of the page: the state of the job, the verdict's claim, and how sure it is."""
 
-from pardbg.watchdog.model.names import Kind, Status
+from pardbg.watchdog.model.names import CollectorName, Kind, Status
 from pardbg.watchdog.model.report import CollectiveRef, Finding, Report
 from pardbg.watchdog.outputs.blocks import Fact, Facts
 from pardbg.watchdog.outputs.meanings import KIND_MEANING
@@ -87,6 +87,8 @@ def _cost(verdict: Finding) -> str:
 
 def _seen(report: Report) -> str:
     seen, expected = report.coverage.ranks_seen, report.coverage.ranks_expected
+    if not seen and CollectorName.ROUTING.value in report.coverage.by_collector:
+        return "what was seen of the whole job"
     if expected is None:
         return f"the {count_of(seen, 'rank')} seen (how many there are is not known)"
     return f"all {count_of(seen, 'rank')}" if seen == expected else f"{seen} of {count_of(expected, 'rank')}"

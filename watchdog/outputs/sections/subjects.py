@@ -40,8 +40,8 @@ def _facts(finding: Finding, members: list[Subject]) -> Facts:
 
 def _who(members: list[Subject]) -> str:
     if len(members) == 1:
-        coords = name_coords(members[0].coords)
-        return f"{name_subject(members[0])} ({coords})" if coords else name_subject(members[0])
+        coords, name = name_coords(members[0].coords), name_subject(members[0])
+        return f"{name} ({coords})" if coords and not name.startswith("EP rank") else name
     ranks = sorted({member.rank for member in members if member.rank is not None})
     return f"{name_ranks(ranks)} ({count_of(len(ranks), 'rank')})"
 

@@ -3,11 +3,14 @@
 import re
 
 from pardbg.watchdog.model.host_names import fold_hosts, fold_hosts_briefly
+from pardbg.watchdog.model.names import CollectorName
 from pardbg.watchdog.model.ranks import fold_ranks
 from pardbg.watchdog.model.report import Coverage, Report, Unknown
 from pardbg.watchdog.outputs.blocks import Block, Depth, Item, Items, Paragraph, Section, what_is_left
 from pardbg.watchdog.outputs.phrases import count_of, name_ranks
 
+ROUTING = CollectorName.ROUTING.value
+"""The only source that may tell of the whole job, and of no rank."""
 _MORE = "; --json has all"
 _NUMBER = re.compile(r"\d+")
 
@@ -20,19 +23,21 @@ def unseen(report: Report, depth: Depth) -> Section:
     alike: dict[tuple[object, object, str], list[Unknown]] = {}
     for unknown in report.unknowns:
         alike.setdefault((unknown.collector, unknown.reason, _likeness(unknown)), []).append(unknown)
+    is_any = report.coverage.ranks_seen > 0 or ROUTING in report.coverage.by_collector
     groups = sorted(alike.values(), key=lambda group: -len(group))
     blocks: list[Block] = [Paragraph(text=_coverage(report.coverage))]
     if groups:
         blocks.append(Items(items=tuple(_item(group, depth) for group in groups[: depth.item_limit])))
         blocks.extend(what_is_left(len(groups), depth))
     else:
-        is_any = report.coverage.ranks_seen > 0
         blocks.append(Paragraph(text="Nothing that was asked for is missing." if is_any else "No rank was there to be asked."))
-    is_whole = not groups and report.coverage.ranks_seen > 0
+    is_whole = not groups and is_any
     return Section(title="What was seen" if is_whole else "What was not seen", blocks=tuple(blocks))
 
 
 def _coverage(coverage: Coverage) -> str:
+    if not coverage.ranks_seen and ROUTING in coverage.by_collector:
+        return f"{', '.join(coverage.by_collector)} of the whole job; no rank is named."
     expected = "an unknown number of" if coverage.ranks_expected is None else str(coverage.ranks_expected)
     noun = "rank was" if coverage.ranks_expected == 1 else "ranks were"
     counts = ", ".join(f"{name} {count}" for name, count in coverage.by_collector.items())

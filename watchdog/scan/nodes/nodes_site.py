@@ -165,6 +165,10 @@ class NodesSite:
         """See `Site`."""
         return self._read(CollectorName.RANK_LOG, ReadLogs(within_s=self._within(until_s)), until_s)
 
+    def routing(self) -> tuple[Evidence, ...]:
+        """See `Site`: counts of many nodes would be too much to send; their agents tell."""
+        return ()
+
     def fault_stacks(self, ranks: Collection[int], until_s: float) -> tuple[Evidence, ...]:
         """See `Site`."""
         request = ReadFaultStacks(within_s=self._within(until_s), ranks=tuple(sorted(ranks)))

@@ -1,0 +1,40 @@
+"""Lines of the program and the libraries it uses: its device's errors, expert-parallel dispatch, the end of the training.
+
+What Ray lists as "potential root causes" of a lost worker is boilerplate and tells nothing.
+"""
+
+import re
+
+from pardbg.collectors.parsing.log_lines import LineRead
+from pardbg.watchdog.model.log_event import DispatchTimeout, LogEvent, OwnFailure, TrainingDone
+
+WORDS = {
+    "memory": ("out of memory", "illegal memory access"),
+    "OutOfMemory": ("OutOfMemoryError",),
+    "device-side": ("device-side assert",),
+    "launch failure": ("unspecified launch failure",),
+    "ECC": ("uncorrectable ECC",),
+    "DeepEP": ("DeepEP",),
+    "timeout": ("timeout (dispatch",),
+    "train": ("train_runtime",),
+    "raining ": ("raining complete", "raining finished", "raining is complete"),
+}
+_OWN = re.compile(
+    r"CUDA (?:error: )?out of memory|\bOutOfMemoryError\b|CUDA error: (?:an illegal memory access|device-side assert"
+    r"|unspecified launch failure|uncorrectable ECC)|an illegal memory access was encountered|device-side assert triggered"
+)
+_SURVIVED = re.compile(r"(?i)\bskip(?:ping|ped)?\b|\bretry(?:ing)?\b|\brecover(?:ing|ed)?\b|ran out of memory")
+_DISPATCH = re.compile(r"DeepEP \w{0,20} ?(?:\w{1,20} )?timeout|DeepEP timeout check failed|timeout \(dispatch CPU\)")
+_DONE = re.compile(r"'train_runtime'|\b[Tt]raining (?:is )?(?:completed?|finished)\b(?! (?:step|epoch|batch|iteration))")
+
+
+def read_program(read: LineRead) -> LogEvent | None:
+    """What a line of the program tells; None for any other."""
+    line = read.line
+    if "NCCL " in line[:400] and " NCCL " in line:
+        return None  # `nccl_lines` reads it
+    if _OWN.search(line):
+        return OwnFailure(rank=read.rank, is_survived=_SURVIVED.search(line) is not None)
+    if _DISPATCH.search(line):
+        return DispatchTimeout(rank=read.rank)
+    return TrainingDone(rank=read.rank) if _DONE.search(line) else None

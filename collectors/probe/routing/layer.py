@@ -1,0 +1,135 @@
+"""The sums of one layer over the passes of one step, on the router's own device.
+
+Cost: four small operations a pass, some more where a capacity is known, and ten in every `SAMPLED_EVERY`-th step, in which
+logits are looked at. None of them waits for the device. In memory: a few hundred bytes and 8 an expert.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .reading import Choice
+
+SAMPLED_EVERY = 8
+"""Entropy and z are known of every so-manieth step only, aux loss and loads of all."""
+
+DROPPED, PREDICTED, ENTROPY, Z, SAMPLED, AUX, GRADIENT, LOSS, BELOW = range(9)
+FIRST = BELOW + 1
+"""Where the counts begin. Before and behind them lie those of numbers out of range: `BELOW`, and the one after the last."""
+_LEAST = 1e-30
+
+
+class Seen:
+    """What the host knows of a layer's passes in one step, without asking the device."""
+
+    __slots__ = ("capacity", "kept_only", "passes", "predicted", "tokens", "with_aux", "with_drops", "with_loss", "wanted")
+
+    def __init__(self) -> None:
+        self.passes = self.tokens = self.wanted = self.capacity = 0.0
+        self.predicted = self.with_drops = self.with_aux = self.with_loss = self.kept_only = 0
+
+
+class Layer:
+    """One layer. ``row`` is its part of the sums; another one takes its place when the device or the width changes.
+
+    ``module`` gives the router, None if it is gone or there is none.
+    """
+
+    def __init__(self, number: int, name: str, width: int) -> None:
+        self.number, self.name, self.width = number, name, width
+        self.experts = self.top_k = self.ep_size = 0
+        self.is_frozen = False
+        self.module: Callable[[], Any] = _nothing
+        self.seen = Seen()
+        self.direct_step = -1
+        self.row: torch.Tensor | None = None
+        self._one: torch.Tensor | None = None
+
+    @property
+    def room(self) -> int:
+        """How many experts the row has place for."""
+        return self.width - FIRST - 1
+
+    def place(self, device: torch.device) -> torch.Tensor:
+        """The row, on this device."""
+        row = self.row
+        if row is None or row.device != device:
+            old, row = row, torch.zeros(self.width, dtype=torch.float64, device=device)
+            if old is not None and old.numel() == row.numel():
+                row.copy_(old, non_blocking=True)
+            self.row, self._one = row, torch.ones(1, dtype=torch.float64, device=device)
+        return row
+
+    def widen(self, width: int) -> None:
+        """Makes room for more experts."""
+        self.width, old = width, self.row
+        if old is not None:
+            self.row = torch.zeros(width, dtype=old.dtype, device=old.device)
+            self.row[: old.numel()].copy_(old, non_blocking=True)
+
+    def add(self, row: torch.Tensor, choice: Choice, *, is_sampled: bool) -> None:
+        """Adds one pass."""
+        seen, ids, counts = self.seen, choice.ids, choice.counts
+        experts = choice.experts
+        one = self._one
+        if one is None or experts + FIRST >= row.numel():
+            return
+        if ids is not None:
+            flat = ids.reshape(-1)
+            places = (flat if flat.dtype == torch.int64 else flat.long()).clamp(-1, experts).add_(FIRST)
+            if choice.capacity is None:
+                row.scatter_add_(0, places, one.expand(places.shape[0]))
+            else:
+                own = torch.zeros_like(row).scatter_add_(0, places, one.expand(places.shape[0]))
+                row.add_(own)
+                counts = own[FIRST : FIRST + experts]
+        elif counts is not None:
+            counts = counts.to(row.device, torch.float64, non_blocking=True)
+            row[FIRST : FIRST + experts].add_(counts)
+        _add_drops(row, choice, counts)
+        self._note(choice)
+        if choice.aux_loss is not None and choice.aux_loss.numel() == 1:
+            row[AUX].add_(choice.aux_loss.reshape(()))
+            seen.with_aux += 1
+        if is_sampled and choice.logits is not None:
+            _add_logits(row, choice.logits, experts)
+
+    def _note(self, choice: Choice) -> None:
+        seen = self.seen
+        self.experts, self.top_k = choice.experts, choice.top_k or self.top_k
+        seen.passes += 1
+        seen.tokens += choice.tokens
+        seen.wanted += choice.tokens * choice.top_k
+        seen.with_drops += choice.knows_drops
+        seen.kept_only += choice.is_kept_only
+        if choice.capacity is not None:
+            seen.capacity += choice.capacity
+            seen.predicted += not choice.is_kept_only
+
+
+
+def _nothing() -> None:
+    """In the place of a router that is gone."""
+
+
+def _add_drops(row: torch.Tensor, choice: Choice, counts: torch.Tensor | None) -> None:
+    if choice.dropped is not None:
+        row[DROPPED].add_(choice.dropped)
+    if counts is None:
+        return
+    if choice.kept is not None:
+        row[DROPPED].add_(counts.sum() - choice.kept)
+    if choice.capacity is not None and not choice.is_kept_only:
+        row[PREDICTED].add_((counts - choice.capacity).clamp_min_(0).sum())
+
+
+def _add_logits(row: torch.Tensor, logits: torch.Tensor, experts: int) -> None:
+    """Entropy and z. What is nowhere negative are scores: the probabilities are their shares, and z is not known."""
+    rows = logits.reshape(-1, experts).float()
+    are_scores = rows.min() >= 0
+    shares = rows / rows.sum(-1, keepdim=True).clamp_min(_LEAST)
+    chances = torch.where(are_scores, shares, rows.softmax(-1))
+    row[ENTROPY].sub_((chances * chances.clamp_min(_LEAST).log()).sum())
+    row[Z].add_(torch.where(are_scores, torch.nan, rows.logsumexp(-1).square().sum()))
+    row[SAMPLED].add_(rows.shape[0])

@@ -1,0 +1,119 @@
+"""The hook of one router, in which its answers are heard: in training only, and each answer once.
+
+A pass counts if it will be learnt from. Where activations are recomputed, the pass is run twice: the second one happens while a
+graph is being walked backwards, and counts only if the first one was run without gradients (the reentrant kind). Evaluations
+count nothing. Within a compiled graph the hook becomes one operation (`compiled.py`), which decides the same when it is run.
+"""
+
+import contextlib
+import time
+from typing import Any, Protocol
+
+import torch
+
+from ..harmless import harmless
+from .layer import Layer
+from .reading import read_choice, tensors_of
+from .recognising import LAYER_OF_TUTEL, Traits
+
+_MOST_FAILURES = 5
+
+
+class Listener(Protocol):
+    """Whoever keeps the layers."""
+
+    is_open: bool
+    step: int
+    is_sampled: bool
+
+    def find_layer(self, hook: "RouterHook", module: Any) -> Layer | None:
+        """The layer of a router that has answered for the first time."""
+
+    def make_room(self, experts: int) -> None:
+        """Makes all rows wide enough."""
+
+    def charge(self, began_ns: int) -> None:
+        """Adds the time since then to the probe's own."""
+
+
+class RouterHook:
+    """What a router's answers are given to. A copy of the module gets a hook of its own; a pickle of it holds none of ours."""
+
+    def __init__(self, listener: Listener) -> None:
+        self.listener = listener
+        self.layer: Layer | None = None
+        self.traits: Traits | None = None
+        self.key = -1
+        self.row: torch.Tensor | None = None
+        self._failures = 0
+        self._hear = harmless(self.hear)
+
+    def __call__(self, module: Any, args: Any, answer: Any) -> None:
+        """Torch calls it after each pass of the module."""
+        if torch.compiler.is_compiling():
+            row = self.row
+            if row is not None and module.training and torch.is_grad_enabled():
+                parts = answer if isinstance(answer, tuple | list) else (answer,)
+                tensors = [part.detach() for part in parts if isinstance(part, torch.Tensor)]
+                torch.ops.pardbg.count_routing(row, tensors, self.key)
+            return
+        if module.training and self.listener.is_open and self._failures < _MOST_FAILURES and not torch.jit.is_tracing():
+            began_ns = time.perf_counter_ns()
+            self._failures += 1
+            if self._hear(module, args, answer):
+                self._failures = 0
+            self.listener.charge(began_ns)
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> "RouterHook":
+        return RouterHook(self.listener)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A model that is pickled as a whole is read where there is no probe: there the hook is a method that does nothing."""
+        return getattr, (contextlib.nullcontext(), "__exit__")
+
+    def hear(self, module: Any, args: Any, answer: Any) -> bool:
+        """Counts an answer. False: it was not understood."""
+        layer = self.layer
+        if layer is None or self.traits is None:
+            layer = self.layer = self.listener.find_layer(self, module)
+            if layer is None or self.traits is None:
+                return False
+        if not self.is_first(layer):
+            return True
+        if self.traits.kind == LAYER_OF_TUTEL:
+            rows = args[0].numel() // args[0].shape[-1]
+            return self.count([getattr(module, "dispatch_count", None), getattr(module, "l_aux", None), rows])
+        if torch._C._len_torch_dispatch_stack():  # noqa: SLF001 - whoever watches the model's operations is not shown ours
+            with torch._C._DisableTorchDispatch():  # noqa: SLF001
+                return self.count(tensors_of(answer))
+        return self.count(tensors_of(answer))
+
+    def is_first(self, layer: Layer) -> bool:
+        """Whether this pass is the one to count."""
+        if torch._C._current_graph_task_id() < 0:  # noqa: SLF001 - the only thing that tells a recomputation
+            if torch.is_grad_enabled():
+                layer.direct_step = self.listener.step
+                return True
+            return False
+        return torch.is_grad_enabled() and layer.direct_step != self.listener.step
+
+    def count(self, parts: list[Any], into: torch.Tensor | None = None) -> bool:
+        """Adds one answer to the layer, or to a stand-in of its row that a compiler has made."""
+        layer, traits = self.layer, self.traits
+        if layer is None or traits is None:
+            return False
+        choice = read_choice(parts, traits)
+        if choice is None:
+            return False
+        tensor = choice.ids if choice.ids is not None else choice.counts
+        if into is None and tensor is not None:
+            device = choice.logits.device if choice.logits is not None else tensor.device
+            into = layer.row if layer.row is not None and layer.row.device == device else layer.place(device)
+            self.row = into
+        if into is None or type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+            return False
+        if choice.experts > layer.room:
+            self.listener.make_room(choice.experts)
+            into = self.row = layer.place(into.device)
+        layer.add(into, choice, is_sampled=self.listener.is_sampled)
+        return True

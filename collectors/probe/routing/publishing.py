@@ -1,0 +1,91 @@
+"""From the layers of a step to the file `routing`: what the host knows and what the device will say are brought together again."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from ..routing_format import NAME_SIZE, LayerLine
+from .copying import Copier, Sums
+from .figuring import Noted, Totals, find_loss, make_figures
+from .gradients import measure_gradients
+from .layer import FIRST, SAMPLED_EVERY, Layer, Seen
+from .recognising import find_weight
+from .writing import RoutingWriter
+
+_NAN = float("nan")
+
+
+class _Step(NamedTuple):
+    number: int
+    ended_ns: int
+    layers: tuple[Noted, ...]
+
+
+class Publisher:
+    """The file of one process, made when the first step has ended, and anew when there are other layers."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._copier = Copier()
+        self._writer: RoutingWriter | None = None
+        self._lines: list[LayerLine] = []
+
+    def publish(self, layers: Sequence[Layer], number: int, ended_ns: int) -> None:
+        """Sends the step on its way, and writes those that have arrived."""
+        if number % SAMPLED_EVERY == 1:
+            _note_frozen(layers)
+        step = _Step(number, ended_ns, tuple(Noted(layer.seen, layer.experts, layer.top_k) for layer in layers))
+        device = next((layer.row.device for layer in layers if layer.row is not None), torch.device("cpu"))
+        rows = [layer.row if layer.row is not None else layer.place(device) for layer in layers]
+        self._copier.take(rows, measure_gradients(layers, device), step)
+        for layer in layers:
+            layer.seen = Seen()
+        lines = [_line_of(layer) for layer in layers]
+        if lines != self._lines:
+            self._change(lines)
+        for sums in self._copier.finished():
+            self._write(sums)
+
+    def _change(self, lines: list[LayerLine]) -> None:
+        """A file has room for so many layers and experts; what else is said of a layer may change in its place."""
+        most, former = (max((line.experts for line in some), default=0) for some in (lines, self._lines))
+        if self._writer is not None and len(lines) == len(self._lines) and most == former:
+            for place, (line, old) in enumerate(zip(lines, self._lines, strict=True)):
+                if line != old:
+                    self._writer.write_line(place, line)
+        else:
+            retired, self._writer = self._writer, None
+            self._writer = RoutingWriter(self._path, lines, most)
+            if retired is not None:
+                retired.retire()
+        self._lines = lines
+
+    def _write(self, sums: Sums) -> None:
+        step: _Step = sums.note
+        rows, noted = sums.rows, step.layers
+        if self._writer is None or len(noted) != len(self._lines):  # the file was made anew in between
+            return
+        ends = torch.tensor([FIRST + layer.experts for layer in noted]).unsqueeze(1)
+        heads, above = rows[:, :FIRST].tolist(), rows.gather(1, ends).squeeze(1).tolist()
+        totals = rows[:, FIRST:].sum(1).tolist()
+        figures = [
+            make_figures(head, Totals(total - over, over), layer)
+            for head, total, over, layer in zip(heads, totals, above, noted, strict=True)
+        ]
+        loss = next((find_loss(head, layer.seen) for head, layer in zip(heads, noted, strict=True) if layer.seen.with_loss), _NAN)
+        most = max(line.experts for line in self._lines)
+        counts = rows[:, FIRST : FIRST + most]
+        self._writer.write_step((step.number, step.ended_ns, loss), torch.tensor(figures, dtype=torch.float64), counts)
+
+
+def _line_of(layer: Layer) -> LayerLine:
+    name = layer.name.encode(errors="replace")[-NAME_SIZE:]
+    return LayerLine(layer.number, layer.experts, layer.top_k, layer.ep_size, layer.is_frozen, name)
+
+
+def _note_frozen(layers: Sequence[Layer]) -> None:
+    for layer in layers:
+        module: Any = layer.module()
+        weight = find_weight(module) if module is not None else None
+        layer.is_frozen = isinstance(weight, torch.nn.Parameter) and not weight.requires_grad

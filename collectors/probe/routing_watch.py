@@ -1,0 +1,60 @@
+"""The way in for `routing/`, which needs all of torch: it is loaded when the first model is made, and begins with the first group.
+
+Cost: 1 us for each module that is put into another; some 10 ms once. ``PARDBG_ROUTING=0`` switches it off.
+"""
+
+import os
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from .harmless import harmless
+from .steps import Ledger, Steps
+
+if TYPE_CHECKING:
+    from .routing.watching import Routers
+
+SWITCH = "PARDBG_ROUTING"
+
+
+class RoutingWatch:
+    """What one process does to hear of routers, whatever is imported first."""
+
+    def __init__(self) -> None:
+        self._routers: Routers | None = None
+        self._hooks: dict[int, Any] = {}
+        self._key = -1
+
+    def listen(self, modules: ModuleType) -> None:
+        """Hears of every module that is put into another one from now on."""
+        if os.environ.get(SWITCH) != "0":
+            self._hooks = modules._global_module_registration_hooks  # noqa: SLF001 - to be changed while torch walks through them
+            self._key = modules.register_module_module_registration_hook(harmless(self._see_first)).id
+
+    def listen_to_compiler(self, handler: Any) -> None:
+        """Makes everything ready before something is compiled: a compiled hook can make nothing."""
+        handler.register_start_callback(harmless(lambda *_: self._routers.prepare() if self._routers else None))
+
+    def start(self, steps: Steps, path: str, ledger: Ledger, here: list[int]) -> None:
+        """Counts from now on, and publishes after each step. Call it before steps are listened to."""
+        if os.environ.get(SWITCH) == "0":
+            return
+        routers = self._load()
+        routers.start(path, ledger, here)
+        steps.routers, steps.end_routing = routers.layers, routers.end_step
+
+    def _see_first(self, parent: Any, name: str, module: Any) -> None:
+        """Gives its place to the hook that a compiler understands, as soon as there is all of torch."""
+        spec = getattr(sys.modules.get("torch"), "__spec__", None)
+        if not getattr(spec, "_initializing", False):
+            self._hooks[self._key] = see = self._load().make_hook()
+            see(parent, name, module)
+
+    def _load(self) -> "Routers":
+        from .routing.reporting import routers  # noqa: PLC0415 - see above
+        from .routing.watching import Routers  # noqa: PLC0415
+
+        if self._routers is None:
+            self._routers = Routers()
+            routers[:] = [self._routers]
+        return self._routers

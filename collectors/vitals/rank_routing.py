@@ -1,0 +1,59 @@
+"""The routing of one rank under watch: its file is looked for until it is there, read, and looked for anew when it is replaced.
+
+Cost: that of `routing_file.py` each look. To look for the file takes some 100 microseconds each fifth look; where it lies in
+another mount namespace a child process, ever more rarely, and nothing else here blocks. The rank notices nothing.
+"""
+
+import contextlib
+from collections.abc import Callable
+
+from pardbg.collectors.vitals.routing_file import RoutingFile, open_routing
+from pardbg.watchdog.model.routing import RoutingSeries
+from pardbg.watchdog.model.world import RankProcess
+
+_LOOKS_BETWEEN = 5
+_MOST_LOOKS_BETWEEN = 1280
+
+
+class RankRouting:
+    """Reads what is new, once the rank counts steps: its file is there then. Close it. ``find`` opens the file."""
+
+    def __init__(self, rank: RankProcess, find: Callable[[RankProcess], RoutingFile | None] = open_routing) -> None:
+        self.rank = rank
+        self._find_file = find
+        self.newest_step = -1
+        """The last step that was read."""
+        self._file: RoutingFile | None = None
+        self._look_count = 0
+        self._next_try = 0 if rank.is_at_home else rank.rank % _LOOKS_BETWEEN  # not all children in one look
+        self._between = _LOOKS_BETWEEN
+
+    def read(self, after_step: int) -> RoutingSeries | None:
+        """The steps after this one that were not read yet, oldest first; None if there are none."""
+        self._look_count += 1
+        if self._file is None and not self._find():
+            return None
+        series = self._file.read(max(after_step, self.newest_step)) if self._file else None
+        if series is None:
+            self.close()
+            self._next_try = self._look_count + (1 if self.rank.is_at_home else self._between)
+            return None
+        if not series.rows:
+            return None
+        self.newest_step = series.rows[-1].step
+        return series
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        if self._file is not None:
+            self._file.close()
+        self._file = None
+
+    def _find(self) -> bool:
+        if self._look_count < self._next_try:
+            return False
+        self._next_try = self._look_count + self._between
+        self._between = self._between if self.rank.is_at_home else min(4 * self._between, _MOST_LOOKS_BETWEEN)
+        with contextlib.suppress(OSError):
+            self._file = self._find_file(self.rank)
+        return self._file is not None

@@ -1,0 +1,1 @@
+"""MoE routing from files: counts, verdicts, the command."""

@@ -1,0 +1,125 @@
+"""From files or a job to how its layers route: what `pardbg moe` prints."""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from pardbg.collectors.jobs.find import find_world
+from pardbg.collectors.jobs.job_ids import check_job_name
+from pardbg.collectors.jobs.query import ChosenJob, JobQuery
+from pardbg.collectors.live.moment import now_rfc3339
+from pardbg.collectors.live.routing import read_routing_files
+from pardbg.watchdog.commands.analysis import diagnose_paths
+from pardbg.watchdog.correlators.layer_health import find_layer_health
+from pardbg.watchdog.correlators.situation import Situation
+from pardbg.watchdog.errors import AmbiguousJobError, InputError
+from pardbg.watchdog.judge.judge import Circumstances, judge_situation
+from pardbg.watchdog.model.evidence import Evidence
+from pardbg.watchdog.model.report import Report
+from pardbg.watchdog.outputs.blocks import Depth, Page
+from pardbg.watchdog.outputs.exit_code import exit_code
+from pardbg.watchdog.outputs.page import build_page
+from pardbg.watchdog.outputs.sections.layers import BARS, PLAIN_BARS, layers_section
+from pardbg.watchdog.outputs.terminal import render_page
+from pardbg.watchdog.scan.description import describe_world
+from pardbg.watchdog.store.view import EvidenceView
+
+COURSE_CHARACTERS, COURSE_POINTS = 16, 50
+RETRY_S, WITHIN_S = 0.25, 2.0
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class RoutingHealth:
+    """A report of a job in which routing was counted."""
+
+    report: Report
+    situation: Situation
+
+    @property
+    def exit_code(self) -> int:
+        """As for every report."""
+        return exit_code(self.report)
+
+    def as_json(self) -> str:
+        """The report with ``layers``, all of them."""
+        layers = find_layer_health(self.situation, COURSE_POINTS)
+        whole = {**msgspec.to_builtins(self.report), "layers": msgspec.to_builtins(layers)}
+        return json.dumps(whole, indent=2, allow_nan=False) + "\n"
+
+    def as_text(self, most: int, width: int, *, color: bool, is_plain: bool) -> str:
+        """The page of the report, with a line a layer before the rest."""
+        layers = find_layer_health(self.situation, COURSE_CHARACTERS)
+        page = build_page(self.report, Depth.NORMAL)
+        first = (layers_section(layers, most, PLAIN_BARS if is_plain else BARS),) if layers else ()
+        whole = Page(status=page.status, claim=page.claim, facts=page.facts, sections=(*first, *page.sections))
+        return render_page(whole, width=width, color=color)
+
+
+def look_at_files(paths: Sequence[Path], progress: Progress) -> RoutingHealth:
+    """Reads files as `pardbg analyze` does.
+
+    Raises:
+        InputError: if none of them counts routing.
+    """
+    diagnosed = diagnose_paths(paths, progress)
+    if not diagnosed.situation.routing.rows:
+        unread = [unknown.detail for unknown in diagnosed.report.unknowns if unknown.collector.value == "routing"]
+        raise InputError(
+            f"no file in {', '.join(map(str, paths))} counts routing{f': {unread[0]}' if unread else ''}",
+            remedy="log an object a step and layer (step, layer, counts), or see pardbg analyze for the rest",
+        )
+    return RoutingHealth(diagnosed.report, diagnosed.situation)
+
+
+def look_at_job(job: str | None, pids: tuple[int, ...], progress: Progress) -> RoutingHealth:
+    """Reads what the probes of a job's ranks on this machine keep. Deadline: `WITHIN_S` after the job was found.
+
+    Raises:
+        InputError: if there is no such job here, several, or none of its ranks counts routing.
+    """
+    began_s = time.monotonic()
+    progress("looking for the job's processes")
+    chosen = _find(job, pids)
+    evidence = _read(chosen)
+    situation = Situation.of(EvidenceView.of(evidence))
+    if not situation.routing.rows:
+        raise InputError(
+            f"no rank of {chosen.job_id} on this machine counts how it routes",
+            remedy="start it with `pardbg run -- CMD`, and wait for its first steps; or log counts and give their file",
+        )
+    here, size = len(chosen.world.ranks), chosen.world.world_size
+    notes = (f"only this machine was looked at: {here} of {size} ranks",) if size is not None and here < size else ()
+    circumstances = Circumstances(
+        decided_at=now_rfc3339(),
+        took_s=round(time.monotonic() - began_s, 3),
+        source=chosen.source,
+        notes=notes,
+    )
+    return RoutingHealth(judge_situation(situation, circumstances), situation)
+
+
+def _find(job: str | None, pids: tuple[int, ...]) -> ChosenJob:
+    if job is not None:
+        check_job_name(job)
+    try:
+        return find_world(JobQuery(job=job, pids=pids))
+    except AmbiguousJobError as error:
+        choices = tuple(choice.replace("pardbg scan", "pardbg moe", 1) for choice in error.choices)
+        raise AmbiguousJobError(str(error), choices) from error
+
+
+def _read(chosen: ChosenJob) -> Iterator[Evidence]:
+    """A file that is torn now is whole a moment later."""
+    until_s = time.monotonic() + WITHIN_S
+    found = tuple(read_routing_files(chosen.world.ranks))
+    while not found and time.monotonic() < until_s:
+        time.sleep(RETRY_S)
+        found = tuple(read_routing_files(chosen.world.ranks))
+    yield describe_world(chosen.world, chosen.job_id, (), now_rfc3339())
+    yield from found

@@ -1,0 +1,109 @@
+"""The first rank that failed by itself, as logs tell: the rest lost it as a peer, or were ended by their launcher.
+
+Only of ranks of which nothing better was seen. What a launcher calls the root cause is what it noticed first, and not believed.
+"""
+
+import re
+from collections.abc import Iterable
+
+from pardbg.watchdog.correlators import dead_rank
+from pardbg.watchdog.correlators.fates import exit_code_of
+from pardbg.watchdog.correlators.log_words import MAX_LINES, log_line
+from pardbg.watchdog.correlators.reported import reported_only
+from pardbg.watchdog.correlators.situation import Situation
+from pardbg.watchdog.correlators.wording import count_ranks, name_ranks
+from pardbg.watchdog.graph.log_facts import Failure, first_of, own_failures
+from pardbg.watchdog.graph.standing import Stance
+from pardbg.watchdog.model.log_event import SECONDARY, LauncherFailure
+from pardbg.watchdog.model.names import Cause, CollectorName, Confidence, Kind
+from pardbg.watchdog.model.report import EvidenceLine, Finding
+
+MAX_TOLD = 4
+LONGEST_WORDS = 160
+_BRACKETS = re.compile(r"^(?:\[[^\]]*\] *)+")
+_OUT_OF_SIGHT = frozenset({Stance.UNSEEN, Stance.ENDED})
+
+
+def correlate(situation: Situation) -> Iterable[Finding]:
+    """At most one finding: who failed first, or who may have."""
+    view = situation.view
+    if view.looks or not (situation.logs.facts or view.tracebacks) or any(dead_rank.correlate(situation)):
+        return  # of what is seen to live or to have ended others speak
+    found = own_failures(view, situation.logs)
+    failures = [failure for rank, failure in found.items() if _may_have_failed(situation, rank)]
+    first = first_of(view, failures)
+    bereaved = _bereaved(situation, {failure.rank for failure in first})
+    is_alone = not (view.recordings or view.stacks or view.looks)
+    if first and (bereaved or is_alone):
+        yield _describe(situation, first, bereaved)
+    elif not first and (ended := reported_only(situation)):
+        yield _describe_reported(situation, ended)
+
+
+def _may_have_failed(situation: Situation, rank: int) -> bool:
+    """Whether nothing better than its log was seen of a rank, and, where recorders show waits, they do not clear it."""
+    if rank not in situation.standings or situation.stance(rank) not in _OUT_OF_SIGHT or exit_code_of(situation, rank) == 0:
+        return False
+    meetings = situation.graph.meetings.values()
+    return not situation.view.recordings or any(rank in {*meeting.unknown, *meeting.absent} for meeting in meetings)
+
+
+def _bereaved(situation: Situation, first: set[int]) -> tuple[int, ...]:
+    """The others of whom anything says that they waited, lost a peer, or were ended."""
+    logs, view = situation.logs, situation.view
+    unnamed = any(fact.rank is None and isinstance(fact.event, SECONDARY) for fact in logs.facts)
+    waiting = {*situation.waiting_ranks, *logs.setting_up}
+    others = {*logs.bereaved, *view.bereaved_ranks, *waiting, *view.ended_ranks} - first
+    return tuple(sorted(rank for rank in others or (set(situation.standings) - first if unnamed else ()) if rank not in first))
+
+
+def _describe(situation: Situation, first: list[Failure], bereaved: tuple[int, ...]) -> Finding:
+    is_certain = len(first) == 1 and bool(bereaved)
+    subjects = tuple(situation.subject(failure.rank, f"its log holds: {_words(failure)}") for failure in first)
+    ranks = [failure.rank for failure in first]
+    told = "; ".join(f"rank {failure.rank} failed with {_words(failure)}" for failure in first[:MAX_TOLD])
+    followed = f"; {count_ranks(bereaved)} waited for it, lost it as a peer or were ended after it" if is_certain else ""
+    doubt = "" if is_certain else "; nothing says that others waited for it" if len(first) == 1 else _together(ranks)
+    lines = [situation.view.line(CollectorName.RANK_LOG, failure.rank, failure.text) for failure in first[:MAX_LINES]]
+    return Finding(
+        kind=Kind.DEAD_RANK if bereaved else Kind.INSUFFICIENT_EVIDENCE,
+        cause=Cause.EXCEPTION if bereaved else None,
+        confidence=Confidence.SUPPORTED if is_certain else Confidence.SUGGESTED,
+        culprits=subjects if is_certain else (),
+        candidates=() if is_certain else subjects,
+        victims=bereaved,
+        claim=f"{told}{followed}{doubt}",
+        evidence=(*lines, *_what_followed(situation, bereaved)),
+        advice=("Read this rank's own log from its first error on; the errors of the other ranks are consequences.",),
+    )
+
+
+def _words(failure: Failure) -> str:
+    """The error without time, place and group, which the line of evidence has."""
+    return _BRACKETS.sub("", failure.text)[:LONGEST_WORDS]
+
+
+def _together(ranks: list[int]) -> str:
+    return f"; their clocks or their lines do not tell which of {name_ranks(ranks)} was the first"
+
+
+def _what_followed(situation: Situation, bereaved: tuple[int, ...]) -> Iterable[EvidenceLine]:
+    return map(log_line, situation.logs.first_lines(bereaved, SECONDARY)[:MAX_TOLD])
+
+
+def _describe_reported(situation: Situation, ranks: list[int]) -> Finding:
+    codes = {rank: exit_code_of(situation, rank) for rank in ranks}
+    subjects = tuple(situation.subject(rank, f"its launcher reports exit code {codes[rank]}") for rank in ranks)
+    facts = [fact for fact, _ in situation.logs.of_type(LauncherFailure) if fact.rank in codes]
+    return Finding(
+        kind=Kind.INSUFFICIENT_EVIDENCE,
+        confidence=Confidence.SUGGESTED,
+        candidates=subjects,
+        victims=tuple(sorted(situation.view.ended_ranks - set(ranks))),
+        claim=(
+            f"the launcher reports that {name_ranks(ranks)} ended with code {', '.join(sorted(map(str, {*codes.values()})))}"
+            "; ranks that lose a peer do so, too, and what it calls the root cause is only what it noticed first"
+        ),
+        evidence=tuple(map(log_line, facts[:MAX_LINES])),
+        advice=("Bring the logs of these ranks: their first error tells whose fault it was.",),
+    )

@@ -1,0 +1,80 @@
+"""A network that fails under NCCL, as its warnings say: whom to name, and a finding where no recorder shows who waits."""
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from pardbg.watchdog.correlators.log_words import MAX_LINES, are_logs_alone, log_line
+from pardbg.watchdog.correlators.situation import Situation
+from pardbg.watchdog.correlators.wording import count_ranks, wait_verb
+from pardbg.watchdog.graph.log_facts import own_failures
+from pardbg.watchdog.graph.log_network import NetworkFault, find_network_fault, goes_peer_to_peer
+from pardbg.watchdog.model.names import Cause, Confidence, Kind, Scope
+from pardbg.watchdog.model.report import Finding, Subject
+
+PEER_ACCESS = "Try NCCL_P2P_DISABLE=1: if that helps, switch off PCIe ACS, or the IOMMU, on this host."
+ADVICE = (
+    "Read the ports' counters on these hosts (link_downed, symbol errors): a flapping link, or two fabrics without a route."
+)
+
+
+def correlate(situation: Situation) -> Iterable[Finding]:
+    """At most one finding."""
+    fault = find_network_fault(situation.logs)
+    if fault is None or not are_logs_alone(situation) or own_failures(situation.view, situation.logs):
+        return
+    victims = tuple(situation.standings)
+    yield Finding(
+        kind=Kind.COMM_STUCK,
+        cause=Cause.NETWORK,
+        confidence=Confidence.SUPPORTED if fault.hosts or fault.link else Confidence.SUGGESTED,
+        culprits=_subjects(fault),
+        victims=victims,
+        claim=f"{_words(fault)}; {count_ranks(victims)} {wait_verb(victims)}",
+        evidence=tuple(map(log_line, fault.facts[:MAX_LINES])),
+        advice=(ADVICE,),
+    )
+
+
+def explain_by_logs(situation: Situation, finding: Finding) -> Finding:
+    """A standstill in which every member takes part, with the cause that logs give; what was seen itself counts more."""
+    fault = find_network_fault(situation.logs) if finding.cause is None else None
+    if fault is not None:
+        return replace(
+            finding,
+            kind=Kind.COMM_STUCK,
+            cause=Cause.NETWORK,
+            culprits=_subjects(fault),
+            claim=f"{finding.claim}; {_words(fault)}",
+            evidence=(*finding.evidence, *map(log_line, fault.facts[:MAX_LINES])),
+            advice=(ADVICE,),
+        )
+    if finding.cause is None and finding.kind is Kind.INIT_STUCK and goes_peer_to_peer(situation.logs):
+        return replace(
+            finding,
+            kind=Kind.COMM_STUCK,
+            cause=Cause.P2P_ACCESS,
+            confidence=Confidence.SUGGESTED,
+            claim=f"{finding.claim}; it is the first operation, and the GPUs of the host copy to each other directly",
+            advice=(PEER_ACCESS,),
+        )
+    return finding
+
+
+def _subjects(fault: NetworkFault) -> tuple[Subject, ...]:
+    """All hosts whose ports err, or the one link."""
+    if fault.link:
+        return (Subject(scope=Scope.LINK, hosts=fault.link, why="its two ends cannot reach each other"),)
+    return tuple(
+        Subject(scope=Scope.HOST, host=host, hosts=(host,), why=f"NCCL reports {count} port error{'s' * (count > 1)} there")
+        for host, count in zip(fault.hosts, fault.counts, strict=True)
+    )
+
+
+def _words(fault: NetworkFault) -> str:
+    """``the network ports of a and b report errors``."""
+    if fault.hosts:
+        return f"the network ports of {' and '.join(fault.hosts[:4])} report errors"
+    if fault.link:
+        return f"{fault.link[0]} cannot reach {fault.link[1]} over its network: retries ran out, and no port reports an error"
+    return "transfers between hosts fail (retries ran out), of more than one pair"

@@ -1,0 +1,152 @@
+"""Ranks that waited in vain, by logs alone, and nothing that names a cause: who is behind, who is silent, what was over.
+
+A watchdog whose heartbeat stood still is never a cause; who prints a timeout is a victim until more is known.
+"""
+
+from collections.abc import Iterable
+
+from pardbg.watchdog.correlators.log_words import MAX_LINES, WAITS, are_logs_alone, log_line, name_log_group
+from pardbg.watchdog.correlators.situation import Situation
+from pardbg.watchdog.correlators.wording import count_ranks, name_ranks, stack_line, wait_verb
+from pardbg.watchdog.graph.log_facts import LogFact, own_failures
+from pardbg.watchdog.graph.log_waits import find_behind, find_split, waits_of
+from pardbg.watchdog.graph.standing import Stance
+from pardbg.watchdog.model.log_event import BarrierFailed, CollectiveTimeout, GroupName, TrainingDone, WatchdogStuck
+from pardbg.watchdog.model.names import Confidence, Kind
+from pardbg.watchdog.model.report import CollectiveRef, Finding
+
+_BRING = ("Bring the flight-recorder dumps and the stacks of all ranks, also of those whose logs say nothing.",)
+
+
+def correlate(situation: Situation) -> Iterable[Finding]:
+    """The best that can be said, and always that it is not enough; the judge drops the latter beside anything better."""
+    facts = [fact for fact in situation.logs.facts if isinstance(fact.event, WAITS)]
+    if not facts or not are_logs_alone(situation) or own_failures(situation.view, situation.logs) or _has_returned(situation):
+        return
+    done = _done(situation, facts)
+    if done:
+        yield _torn_down(situation, done)
+        return
+    for group, waits in waits_of(situation.logs).items():
+        if find_split(group, waits) is None:  # `logged_desync` speaks of it
+            yield from _absent(situation, group, waits)
+    yield _unknown(situation, facts)
+
+
+def _has_returned(situation: Situation) -> bool:
+    """Whether the job has ended in peace, whatever its logs grumble."""
+    processes = situation.view.processes
+    return bool(processes) and all(process.exit_code == 0 for process in processes.values())
+
+
+def _done(situation: Situation, waits: list[LogFact]) -> list[LogFact]:
+    """The waits that began to be complained of after a rank said that the training is over."""
+    said = [fact for fact, _ in situation.logs.of_type(TrainingDone)]
+    late = [fact for fact in waits if any(_is_after(situation, fact, word) for word in said)]
+    return late if len(late) == len(waits) else []
+
+
+def _is_after(situation: Situation, later: LogFact, earlier: LogFact) -> bool:
+    """By their times, else by their places in one log."""
+    if later.event.at_ns is not None and earlier.event.at_ns is not None:
+        started_ns = later.event.at_ns
+        if isinstance(later.event, CollectiveTimeout):
+            started_ns -= (later.event.ran_ms or 0) * 1_000_000
+        return started_ns >= earlier.event.at_ns
+    facts = situation.logs.facts
+    return later.origin == earlier.origin and facts.index(later) > facts.index(earlier)
+
+
+def _torn_down(situation: Situation, facts: list[LogFact]) -> Finding:
+    ranks = sorted({fact.rank for fact in facts if fact.rank is not None})
+    done = [fact for fact, _ in situation.logs.of_type(TrainingDone)]
+    return Finding(
+        kind=Kind.TEARDOWN_STUCK,
+        confidence=Confidence.SUPPORTED,
+        culprits=tuple(situation.subject(rank, "does not leave after the training was over") for rank in ranks),
+        claim=f"the training was over when {name_ranks(ranks) if ranks else 'ranks'} stood still: they do not leave",
+        evidence=tuple(map(log_line, [*done[:2], *facts[:MAX_LINES]])),
+        advice=("The results are complete. Call destroy_process_group on all ranks before they return.",),
+    )
+
+
+def _absent(situation: Situation, group: GroupName, waits: dict[int, CollectiveTimeout]) -> Iterable[Finding]:
+    """A rank that its own stack shows elsewhere, or that had issued nothing more by its own status."""
+    seqs = {wait.seq for wait in waits.values()}
+    elsewhere = [rank for rank, standing in situation.standings.items() if standing.stance is Stance.HOST and rank not in waits]
+    if group.is_world and elsewhere and len(seqs) == 1:
+        yield _missing(situation, group, waits, elsewhere, is_seen=True)
+        return
+    behind = [rank for rank in find_behind(situation.logs, group, waits) if rank not in waits]
+    if behind:
+        yield _missing(situation, group, waits, behind, is_seen=False)
+
+
+def _missing(
+    situation: Situation, group: GroupName, waits: dict[int, CollectiveTimeout], ranks: list[int], *, is_seen: bool
+) -> Finding:
+    """A stack shows who is missing; a status line of a log only suggests it."""
+    moving = [rank for rank in ranks if situation.host_motion(rank)]
+    still = [rank for rank in ranks if rank not in moving]
+    causes = {situation.host_cause(rank) for rank in still or moving}
+    first = min(waits.values(), key=lambda wait: wait.seq)
+    subjects = tuple(situation.subject(rank, f"has not issued {first.op} {first.seq}") for rank in still)
+    facts = [fact for fact, event in situation.logs.of_type(CollectiveTimeout) if event.group == group]
+    victims, source = tuple(sorted(waits)), "their own stacks" if is_seen else "their own watchdogs"
+    return Finding(
+        kind=Kind.MISSING_PARTICIPANT if still else Kind.SLOW_PHASE,
+        cause=causes.pop() if len(causes) == 1 else None,
+        confidence=Confidence.SUPPORTED if is_seen else Confidence.SUGGESTED,
+        culprits=subjects if is_seen else (),
+        candidates=() if is_seen else subjects,
+        waiting_for=tuple(situation.subject(rank, situation.host_motion(rank)) for rank in moving),
+        victims=victims,
+        collective=_collective(first),
+        claim=(
+            f"{name_ranks(ranks)} had not issued {first.op} {first.seq} of {name_log_group(group)}, by {source}; "
+            f"{count_ranks(victims)} waited in it until it timed out"
+        ),
+        evidence=(
+            *(stack_line(situation, rank) for rank in ranks[:MAX_LINES] if is_seen),
+            *map(log_line, facts[:MAX_LINES]),
+        ),
+        advice=_BRING,
+    )
+
+
+def _unknown(situation: Situation, facts: list[LogFact]) -> Finding:
+    ranks = sorted({fact.rank for fact in facts if fact.rank is not None})
+    named = {rank for fact, event in situation.logs.of_type(BarrierFailed) for rank in event.absent if fact.rank == 0}
+    silent = (rank for rank in situation.standings if rank not in ranks)
+    candidates = dict.fromkeys(silent, "its log says nothing of a wait")
+    candidates |= dict.fromkeys(_fewest_pending(situation), "has the fewest operations to look after: it is behind")
+    candidates |= dict.fromkeys(named & situation.standings.keys(), "did not reach a monitored barrier")
+    timeouts = [event for _, event in situation.logs.of_type(CollectiveTimeout)]
+    first = min(timeouts, key=lambda event: event.seq, default=None)
+    where = f" in {first.op} {first.seq} of {name_log_group(first.group)}" if first is not None else ""
+    seqs = {event.seq for event in timeouts if first is not None and event.group == first.group}
+    spread = f"; others of it had come to {max(seqs)}, which says nothing of who is to blame" if len(seqs) > 1 else ""
+    waiting = count_ranks(ranks) if ranks else "ranks"
+    return Finding(
+        kind=Kind.INSUFFICIENT_EVIDENCE,
+        confidence=Confidence.SUGGESTED,
+        candidates=tuple(situation.subject(rank, why) for rank, why in sorted(candidates.items())),
+        victims=tuple(rank for rank in ranks if rank not in candidates),
+        collective=_collective(first) if first is not None else None,
+        claim=f"{waiting} {wait_verb(ranks) if ranks else 'wait'}{where}, and logs alone do not say for whom{spread}",
+        evidence=tuple(map(log_line, facts[:MAX_LINES])),
+        advice=_BRING,
+    )
+
+
+def _fewest_pending(situation: Situation) -> list[int]:
+    """The one rank whose watchdog had fewer operations to look after than all others, where several say how many."""
+    pending = {fact.rank: event.pending for fact, event in situation.logs.of_type(WatchdogStuck) if event.pending is not None}
+    known = {rank: count for rank, count in pending.items() if rank is not None}
+    fewest = [rank for rank, count in known.items() if count == min(known.values())]
+    return fewest if len(known) > 2 and len(fewest) == 1 else []
+
+
+def _collective(wait: CollectiveTimeout) -> CollectiveRef:
+    sizes = ((wait.numel_in,),) if wait.numel_in is not None else ()
+    return CollectiveRef(op=wait.op, seq=wait.seq, sizes=sizes, dtype=None, src=None, dst=None)

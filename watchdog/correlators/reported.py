@@ -1,0 +1,34 @@
+"""Ends of ranks that only their launcher reports, and in a way that does not tell whose fault they were."""
+
+import signal
+
+from pardbg.watchdog.correlators.fates import exit_code_of
+from pardbg.watchdog.correlators.log_words import log_line
+from pardbg.watchdog.correlators.situation import Situation
+from pardbg.watchdog.model.log_event import LauncherFailure
+from pardbg.watchdog.model.report import EvidenceLine
+
+
+def reported_only(situation: Situation) -> list[int]:
+    """The ranks of which only a launcher says that they ended with a code of their own choice, or by SIGKILL beside such a one.
+
+    Peers that lose a connection end with 1 as well, and launchers kill what does not end by SIGTERM.
+    """
+    described = _described(situation)
+    reported = {fact.rank for fact, _ in situation.logs.of_type(LauncherFailure) if fact.rank is not None}
+    codes = {rank: exit_code_of(situation, rank) or 0 for rank in sorted(reported - described)}
+    chosen = [rank for rank, code in codes.items() if code > 0 and rank not in situation.view.tracebacks]
+    failed = [rank for rank, code in codes.items() if code > 0 and rank not in situation.view.bereaved_ranks]
+    killed = [rank for rank, code in codes.items() if code == -signal.SIGKILL] if failed else []
+    return sorted({*chosen, *killed} - situation.view.bereaved_ranks)
+
+
+def reported_line(situation: Situation, rank: int) -> EvidenceLine | None:
+    """The launcher's own words of how a rank ended; None if somebody who looked at it knows."""
+    facts = (fact for fact, _ in situation.logs.of_type(LauncherFailure) if fact.rank == rank)
+    fact = next(facts, None)
+    return None if fact is None or rank in _described(situation) else log_line(fact)
+
+
+def _described(situation: Situation) -> set[int]:
+    return {rank.rank for rank in situation.view.job.ranks if rank.exit_code is not None}

@@ -1,0 +1,62 @@
+"""What a report says of routing besides findings: that it is well, how much was counted, what does not add up, what is over."""
+
+from collections.abc import Iterator
+
+from pardbg.watchdog.correlators.routing import find_ailing, is_harm
+from pardbg.watchdog.correlators.situation import Situation
+from pardbg.watchdog.routing.illness import Illness
+
+LEAST_STEPS = 50
+"""Below it nothing can be told from a warm-up or from chance."""
+MOST_NOTES = 8
+
+
+def routing_notes(situation: Situation) -> tuple[str, ...]:
+    """For the reader of a report; the last one says how it stands. None where nothing was counted."""
+    if not situation.view.routing:
+        return ()
+    notes = list(dict.fromkeys(_details(situation)))
+    left = len(notes) - MOST_NOTES
+    more = (f"and {left} more notes on routing",) if left > 0 else ()
+    return (*notes[:MOST_NOTES], *more, *_summary(situation))
+
+
+def why_unsure(situation: Situation) -> str:
+    """Why nothing being ill does not mean that routing is well; empty if it does."""
+    steps = _count_steps(situation)
+    if steps < LEAST_STEPS:
+        return f"{_counted(situation)}: too few steps to tell, at least {LEAST_STEPS} are needed"
+    return "what was counted does not add up, so that nothing can be said of routing" if situation.routing_watch.doubts else ""
+
+
+def _details(situation: Situation) -> Iterator[str]:
+    yield from situation.routing_watch.doubts
+    for illness in situation.routing_watch.past:
+        if not is_harm(illness):
+            yield _name_past(illness)
+
+
+def _name_past(illness: Illness) -> str:
+    return f"layer {illness.layer} had {illness.kind.value} from step {illness.since_step} to {illness.until_step}: it is over"
+
+
+def _summary(situation: Situation) -> Iterator[str]:
+    if find_ailing(situation):
+        return
+    unsure = why_unsure(situation)
+    if unsure:
+        yield unsure
+    elif any(row.router_grad_norm is not None for row in situation.routing.rows):
+        yield f"{_counted(situation)}: it is well"
+    else:
+        yield f"{_counted(situation)}: the load is well; whether routers learn, counts without router_grad_norm do not say"
+
+
+def _counted(situation: Situation) -> str:
+    layers = len({row.layer for row in situation.routing.rows})
+    steps = _count_steps(situation)
+    return f"routing of {layers} layer{'' if layers == 1 else 's'} over {steps} step{'' if steps == 1 else 's'}"
+
+
+def _count_steps(situation: Situation) -> int:
+    return len({row.step for row in situation.routing.rows})

@@ -1,0 +1,38 @@
+"""What logs say of the world itself: its size, and how ranks ended, where nobody who looked at them knows better."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from msgspec.structs import replace
+
+from pardbg.watchdog.model.evidence import Evidence, RankDescription
+from pardbg.watchdog.model.log_event import CommunicatorStep, LauncherFailure, LogSeen
+from pardbg.watchdog.model.members import MAX_WORLD_SIZE
+
+_GONE = frozenset({None, "gone", "X", "Z"})
+
+
+def with_reported_ends(known: Mapping[int, RankDescription], logs: Iterable[Evidence]) -> dict[int, RankDescription]:
+    """The descriptions with the exit codes of launchers' reports; a process that was seen alive is another attempt's."""
+    described = dict(known)
+    for failure in launcher_failures(logs):
+        rank = failure.rank
+        if rank is None or rank >= MAX_WORLD_SIZE:
+            continue
+        seen = described.get(rank, RankDescription(rank=rank, host=failure.host, local_rank=failure.local_rank))
+        if seen.exit_code is None and seen.state in _GONE:
+            described[rank] = replace(seen, pid=seen.pid or failure.pid, state="gone", exit_code=failure.code)
+    return dict(sorted(described.items()))
+
+
+def launcher_failures(logs: Iterable[Evidence]) -> Iterator[LauncherFailure]:
+    """All that launchers report, the last of each rank last."""
+    for item in logs:
+        if isinstance(item.observation, LogSeen):
+            yield from (event for event in item.observation.events if isinstance(event, LauncherFailure))
+
+
+def largest_communicator(logs: Iterable[Evidence]) -> int:
+    """The number of ranks of NCCL's largest communicator: the world has at least as many. 0 without any."""
+    events = (event for item in logs if isinstance(item.observation, LogSeen) for event in item.observation.events)
+    sizes = (event.size for event in events if isinstance(event, CommunicatorStep))
+    return max((size for size in sizes if size <= MAX_WORLD_SIZE), default=0)
