@@ -3,6 +3,7 @@
 from pardbg.collectors.ended.requests import LastRead, LastRequest, LeftListed, LeftRequest
 from pardbg.collectors.inside import RankRoot
 from pardbg.collectors.live.recorders.outcome import Refusal
+from pardbg.collectors.parsing.log_events import RankEvents
 from pardbg.collectors.parsing.rank_file import RankFile
 from pardbg.collectors.parsing.rank_log import RankTraceback
 from pardbg.collectors.parsing.slurm_notices import SlurmNotice
@@ -75,13 +76,14 @@ class OutputRequest(Noun, frozen=True, kw_only=True, tag="read-output"):
 class OutputRead(Noun, frozen=True, kw_only=True, tag="output"):
     """The answer: tracebacks of the present attempt, and the stacks that faulthandler wrote at the end, if it did.
 
-    ``signed_by`` are the ranks that sign lines of it.
+    ``signed_by`` are the ranks that sign lines of it, ``events`` what else its lines tell.
     """
 
     tracebacks: tuple[RankTraceback, ...]
     signed_by: frozenset[int]
     stack: Stack | None
     mtime_ns: int
+    events: tuple[RankEvents, ...] = ()
 
 
 class ProbeRequest(Noun, frozen=True, kw_only=True, tag="read-probe"):

@@ -18,6 +18,7 @@ from pardbg.collectors.live.recorders.rank_root import opened_root
 from pardbg.collectors.live.recorders.trusted_file import RefusedError
 from pardbg.collectors.opening import open_regular, read_source, read_source_inside, read_tail
 from pardbg.collectors.parsing.fault_dump import find_fault_stack
+from pardbg.collectors.parsing.log_events import parse_log_events
 from pardbg.collectors.parsing.present_attempt import present_attempt
 from pardbg.collectors.parsing.rank_log import find_ranks, parse_rank_log
 from pardbg.collectors.parsing.slurm_notices import parse_notices
@@ -106,8 +107,9 @@ def _read_output(request: OutputRequest) -> OutputRead:
     first = text.find(_TRACEBACK)
     tracebacks = parse_rank_log(text[max(0, first - _CHARS_BEFORE) :]) if first >= 0 else ()
     stack = find_fault_stack(text)
-    signed_by = find_ranks(text) if tracebacks or stack else frozenset[int]()
-    return OutputRead(tracebacks=tracebacks, signed_by=signed_by, stack=stack, mtime_ns=opened.mtime_ns)
+    events = parse_log_events(text)
+    signed_by = find_ranks(text) if tracebacks or stack or events else frozenset[int]()
+    return OutputRead(tracebacks=tracebacks, signed_by=signed_by, stack=stack, mtime_ns=opened.mtime_ns, events=events)
 
 
 def _read_script_output(request: ScriptOutputRequest) -> ScriptOutput:

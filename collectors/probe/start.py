@@ -6,6 +6,7 @@ All else is imported when that comes: a Python with RANK but without torch pays 
 from __future__ import annotations
 
 import os
+import sys
 
 from .harmless import harmless
 from .import_watch import when_imported
@@ -34,7 +35,8 @@ def _begin(c10d: ModuleType) -> None:
 
     probe = RankProbe()
     later = {
-        "torch.nn.modules.module": probe.see_modules,
+        # not of `torch.nn.modules.module`, whose import brings this one about and is not over yet; of what needs it whole
+        "torch.nn.modules.linear": lambda linear: probe.see_modules(sys.modules[linear.Module.__module__]),
         "torch._dynamo.callback": probe.see_compiler,
         "torch.distributed.checkpoint.state_dict_saver": probe.see_checkpoints,
     }

@@ -66,7 +66,7 @@ def main(work: Path) -> None:
         step += 1
         is_ill = (work / "spike").exists()
         told = [figures_of(0.33 if is_ill and number == ILL else 0.01) for number in range(LAYERS)]
-        figures = torch.tensor([[one[name] for name in FIGURES] for one in told], dtype=torch.float64)
+        figures = [[one[name] for name in FIGURES] for one in told]
         writer.write_step((step, time.time_ns(), 2.0), figures, torch.tensor([count()] * LAYERS, dtype=torch.int32))
         page.write(StepRecord, step, time.time_ns(), step_ns, step_ns, step, 0)
         spiked += is_ill

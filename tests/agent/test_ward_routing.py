@@ -197,8 +197,8 @@ ANY_ROW = some.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
-@given(some.lists(some.tuples(some.integers(1, 2**58), some.lists(ANY_ROW, max_size=3)), max_size=24))
+@settings(max_examples=20, deadline=None)
+@given(some.lists(some.tuples(some.integers(1, 2**58), some.lists(ANY_ROW, max_size=2)), max_size=12))
 def test_whatever_a_file_says_the_agent_goes_on(steps: list[tuple[int, list[RoutingRow]]]) -> None:
     """The file belongs to the job's user."""
     world, step = World(2), 0
@@ -207,4 +207,21 @@ def test_whatever_a_file_says_the_agent_goes_on(steps: list[tuple[int, list[Rout
         for told in world.told:
             told.rows += [replace(row, step=step) for row in rows]
         world.look()
-    assert len(world.routing.layers) <= 2
+        assert world.routing.problem == ""
+    assert {layer.layer for layer in world.routing.layers} <= {0, 1}
+
+
+def test_counts_that_no_detector_bears_end_the_watch_of_them_until_ranks_start_anew() -> None:
+    world = World(1)
+    world.told[0].tell([1], counts=(10**400, 1))
+    world.look()
+    world.told[0].tell([2])
+    world.routing.meet(world.ranks)
+    world.look()
+    assert "make no sense" in world.routing.problem
+    assert (world.routing.layers, world.told[0].is_open) == ((), False)
+    world.ranks[0] = RankProcess(rank=0, pid=200, started_ticks=9, host="here")
+    world.routing.meet(world.ranks)
+    world.told[1].tell([3])
+    world.look()
+    assert (world.routing.problem, world.steps) == ("", [3])

@@ -42,7 +42,8 @@ def status(rank: int, enqueued: int, completed: int, *, at: str = "1129 14:23:02
     """What a watchdog says of how far its rank had come."""
     return (
         f"[rank{rank}]:[E{at} ProcessGroupNCCL.cpp:684] [PG ID 0 PG GUID 0(default_pg) Rank {rank}]  failure detected by "
-        f"watchdog at work sequence id: {completed} PG status: last enqueued work: {enqueued}, last completed work: {completed}\n"
+        f"watchdog at work sequence id: {completed} PG status: last enqueued work: {enqueued}, "
+        f"last completed work: {completed}\n"
     )
 
 

@@ -5,9 +5,10 @@ import pytest
 from pardbg.collectors.parsing.kernel_log import parse_kernel_log
 from pardbg.watchdog.judge.judge import Circumstances, judge
 from pardbg.watchdog.model.evidence import Evidence
-from pardbg.watchdog.model.names import Cause, CollectorName, Kind
+from pardbg.watchdog.model.names import Cause, CollectorName, Confidence, Kind
 from pardbg.watchdog.model.report import Report
 from pardbg.watchdog.store.view import EvidenceView
+from tests.collectors.dumps import outstanding
 from tests.diagnosis.diagnosing import WHEN
 from tests.diagnosis.test_hand_made import evidence_from
 from tests.diagnosis.test_kernel_xids import ABSENT, ALL_IN, LONG_BEFORE, NEAR, job
@@ -64,6 +65,18 @@ def test_the_port_is_named_in_the_claim() -> None:
     assert report.verdict.claim.endswith(
         "; the kernel log of h2 tells of mlx5_1 port 1 (InfiniBand) went down at 2023-11-14 22:13:21 UTC"
     )
+
+
+def test_a_port_that_need_not_be_the_ranks_is_a_weak_sign() -> None:
+    other = report_of({"h2": f"{NEAR} h2 kernel: mlx5_core 0000:3b:00.0: Port: 1 Link DOWN\n"})
+    confidences = [report_of({"h2": f"{NEAR} h2 kernel: {DOWN}\n"}).verdict, other.verdict]
+    assert [verdict.confidence for verdict in confidences if verdict] == [Confidence.SUPPORTED, Confidence.SUGGESTED]
+
+
+def test_a_port_that_went_down_before_the_first_operation_is_no_matter_of_setting_up() -> None:
+    first = {rank: [outstanding(0)] for rank in range(4)}
+    assert told(report_of({}, rings=first))[0] is Kind.INIT_STUCK
+    assert told(report_of({"h2": f"{NEAR} h2 kernel: {DOWN}\n"}, rings=first)) == (Kind.COMM_STUCK, Cause.NETWORK, ["h2"])
 
 
 def test_ranks_of_one_host_do_not_need_its_ports() -> None:

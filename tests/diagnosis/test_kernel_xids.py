@@ -132,6 +132,14 @@ def test_an_error_at_a_victims_gpu_does_not_excuse_the_rank_that_is_missing() ->
     assert told(report_of(ABSENT, xid(79))) == (Kind.DEVICE_STUCK, Cause.GPU_LOST, {3})
 
 
+def test_errors_that_may_follow_from_a_rank_that_was_not_seen_accuse_nobody() -> None:
+    unseen = {rank: ring for rank, ring in ALL_IN.items() if rank != 3}
+    assert told(report_of(unseen, xid(74, gpu=0))) == (Kind.INSUFFICIENT_EVIDENCE, None, set())
+    assert told(report_of(unseen, xid(31, gpu=0))) == (Kind.INSUFFICIENT_EVIDENCE, None, set())
+    assert told(report_of(unseen, xid(79, gpu=0))) == (Kind.DEVICE_STUCK, Cause.GPU_LOST, {0})
+    assert told(report_of(unseen, xid(74, gpu=3))) == (Kind.DEVICE_STUCK, Cause.NVLINK, {3})
+
+
 def test_the_error_where_a_links_trouble_began_counts_and_its_peers_report_consequences() -> None:
     peers = "".join(xid(145, gpu=gpu) + xid(45, gpu, more=", Ch 1 caused by previous Xid 145") for gpu in (0, 1, 2))
     assert told(report_of(ALL_IN, peers + xid(149, gpu=3))) == (Kind.DEVICE_STUCK, Cause.NVLINK, {3})
@@ -171,11 +179,16 @@ def test_a_fatal_link_error_of_an_earlier_job_that_nobody_cleared_is_told() -> N
 
 def test_where_no_ranks_gpu_is_known_the_host_is_named_and_no_rank() -> None:
     unknown = job(has_pci=False)
-    report = report_of(ALL_IN, xid(79), described=unknown)
+    report = report_of(ALL_IN, xid(79).replace("pid=9,", "pid='<unknown>',"), described=unknown)
     assert told(report) == (Kind.DEVICE_STUCK, Cause.GPU_LOST, {None})
     assert report.verdict is not None
     assert [(subject.scope, subject.host) for subject in report.verdict.culprits] == [(Scope.HOST, "h1")]
     assert report.verdict.confidence is Confidence.SUGGESTED
+
+    doubtful = report_of(ALL_IN, xid(79), described=unknown)  # it names a process that is no rank's
+    assert told(doubtful) == (Kind.DEVICE_STUCK, Cause.GPU_LOST, set())
+    assert doubtful.verdict is not None
+    assert [subject.host for subject in doubtful.verdict.candidates] == ["h1"]
 
     assert told(report_of(LEFT_BEHIND, xid(79), described=unknown)) == (Kind.DEVICE_STUCK, Cause.GPU_LOST, {3})
     assert told(report_of(ALL_IN, xid(79, at=LONG_BEFORE), described=unknown)) == (Kind.COMM_STUCK, None, set())
@@ -192,7 +205,7 @@ def test_a_gpu_that_is_only_guessed_to_be_a_ranks_accuses_nobody() -> None:
     guess = DeviceSeen(shape=DeviceShape.SPINNING, index=3, pci_bus_id="00000000:03:00.0", joined_by=DeviceJoin.LOCAL_RANK)
     seen = Evidence(source=CollectorName.GPU, rank=3, host="h1", observation=guess, origin="NVML")
     report = report_of(ALL_IN, xid(79), seen, described=job(has_pci=False))
-    assert told(report) == (Kind.DEVICE_STUCK, Cause.GPU_LOST, {None})
+    assert told(report) == (Kind.DEVICE_STUCK, Cause.GPU_LOST, set())
     sure = replace(seen, observation=replace(guess, joined_by=DeviceJoin.PID))
     assert told(report_of(ALL_IN, xid(79), sure, described=job(has_pci=False)))[2] == {3}
 

@@ -137,9 +137,29 @@ def test_what_torchrun_calls_the_root_cause_is_not_believed() -> None:
 
 def test_sigkill_beside_an_error_may_be_the_launchers_own() -> None:
     """Agents kill what does not end by SIGTERM."""
-    report = report_of({"launcher.log": torchrun_report({0: -9, 1: 1}, root=1)})
+    for code in (1, -6):
+        report = report_of({"launcher.log": torchrun_report({0: -9, 1: code}, root=1)})
+        assert told(report) == (Kind.INSUFFICIENT_EVIDENCE, None, set())
+        assert candidates(report) == {0, 1}
+
+
+def test_the_rank_that_its_watchdog_aborted_first_is_no_culprit() -> None:
+    """T1: the agent ends all others with SIGTERM."""
+    report = report_of({"launcher.log": torchrun_report({0: -6, 1: -15, 2: -15}, root=0), "rank0.log": timed_out(0, 41)})
     assert told(report) == (Kind.INSUFFICIENT_EVIDENCE, None, set())
-    assert candidates(report) == {0, 1}
+
+    failed = {"launcher.log": torchrun_report({0: -6, 1: -15}, root=0), "rank0.log": illegal_access(0, "1129 14:23:02.000000")}
+    assert told(report_of(failed)) == (Kind.DEAD_RANK, Cause.EXCEPTION, {0})
+
+
+def test_a_rank_that_waited_like_all_others_has_survived_what_its_log_holds() -> None:
+    """T1 and T8: an exception that was caught, and an error of a device after the wait was given up."""
+    caught = TRACEBACK.format(exception="ValueError: no such metric") + timed_out(0, 41)
+    aborted = timed_out(0, 41) + illegal_access(0, "1129 14:23:04.000000")
+    for text in (caught, aborted):
+        report = report_of({"rank0.log": text, "rank1.log": timed_out(1, 41), "rank2.log": "step 40\n"} | job(3))
+        assert told(report) == (Kind.INSUFFICIENT_EVIDENCE, None, set())
+        assert candidates(report) == {2}
 
 
 def test_a_report_of_an_earlier_attempt_says_nothing_of_a_process_that_lives() -> None:

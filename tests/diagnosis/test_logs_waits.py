@@ -85,8 +85,8 @@ def test_another_operation_under_one_number_is_a_divergence() -> None:
 def test_what_cannot_be_compared_is_no_divergence(op: str, group: str) -> None:
     """T9 and T12: the old watchdog's number is that of a group that it does not name."""
     files = {
-        "rank4.log": timed_out(4, 5, op, 8, group=group, group_rank=0),
-        "rank5.log": timed_out(5, 5, op, 9, group=group, group_rank=0 if not group else 1),
+        "rank4.log": timed_out(4, 5, op, 8, group=group, group_rank=4 if group else 0),
+        "rank5.log": timed_out(5, 5, op, 9, group=group, group_rank=5 if group else 1),
     }
     assert told(report_of(files | job(8))) == NOTHING
 
@@ -207,8 +207,8 @@ def test_whoever_waits_elsewhere_is_not_accused_of_missing_a_barrier() -> None:
 
 def unique_id(rank: int) -> str:
     return (
-        f"[rank{rank}]: torch.distributed.DistBackendError: [{rank}] is setting up NCCL communicator and retrieving ncclUniqueId "
-        "from [0] via c10d key-value store by key '0', but store->get('0') got error: Socket Timeout\n"
+        f"[rank{rank}]: torch.distributed.DistBackendError: [{rank}] is setting up NCCL communicator and retrieving "
+        "ncclUniqueId from [0] via c10d key-value store by key '0', but store->get('0') got error: Socket Timeout\n"
     )
 
 
@@ -255,8 +255,8 @@ def test_standing_still_after_the_training_is_a_matter_of_leaving() -> None:
 def test_who_prints_the_timeout_of_a_dispatch_is_a_victim() -> None:
     """C92."""
     files = {f"rank{rank}.log": "DeepEP timeout check failed: rank = 6, thread = 5, value = 1024)\n" for rank in range(3)}
-    compiling = (frame("compile", 80, "/opt/venv/lib/python3.11/site-packages/triton/compiler/compiler.py"), frame("warm_up", 9))
-    report = report_of(files | job(4), stack(3, *compiling))
+    inner = frame("compile", 80, "/opt/venv/lib/python3.11/site-packages/triton/compiler/compiler.py")
+    report = report_of(files | job(4), stack(3, inner, frame("warm_up", 9)))
     assert told(report)[0] is Kind.SLOW_PHASE
     assert told(report)[2] == set()
     assert report.verdict is not None

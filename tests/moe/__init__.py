@@ -1,0 +1,1 @@
+"""MoE training for real."""

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.probe.ranks import DEADLINE_S, Rank, outcome, rank_folders, start_ranks
+from msgspec.structs import replace
 
 from pardbg.collectors.parsing.routing_lines import parse_routing_lines
 from pardbg.collectors.parsing.routing_page import parse_routing_page
 from pardbg.collectors.probe import places
 from pardbg.watchdog.model.routing import RoutingRow, RoutingSeries
+from tests.probe.ranks import DEADLINE_S, Rank, outcome, rank_folders, start_ranks
 
 ROOT = Path(__file__).resolve().parents[2]
 POLL_S = 0.05
@@ -58,7 +59,4 @@ def _read(folder: Path) -> tuple[int, RoutingSeries]:
 
 def of_steps(series: RoutingSeries, steps: range, become: int) -> tuple[RoutingRow, ...]:
     """The rows of these steps, numbered from ``become`` on."""
-    import msgspec  # noqa: PLC0415
-    return tuple(
-        msgspec.structs.replace(row, step=row.step - steps.start + become) for row in series.rows if row.step in steps
-    )
+    return tuple(replace(row, step=row.step - steps.start + become) for row in series.rows if row.step in steps)

@@ -115,6 +115,11 @@ def test_what_does_not_add_up_is_a_doubt_and_no_alarm(rows: list[RoutingRow], do
     assert (watch.doubts, found(watch)) == ((doubt,), {})
 
 
+def test_a_layer_that_has_always_been_uneven_is_a_doubt() -> None:
+    watch = fed([row(step, counts=(1500, 1500, *(183,) * 6), top_k=2) for step in range(80)])
+    assert (watch.doubts, found(watch)) == ((doubts.UNEVEN_ALL_ALONG,), {})
+
+
 def test_consistent_counts_raise_no_doubt() -> None:
     rows = [row(step, tokens=2048, top_k=2, dropped=20, predicted_dropped=18, capacity=640, aux_loss=1.0) for step in range(20)]
     assert fed(rows).doubts == ()

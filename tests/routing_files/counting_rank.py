@@ -1,9 +1,10 @@
-"""A process that is a rank whose routers were counted for 120 steps: a probe's folder with `routing`, by the probe's own writer.
+"""A process that is a rank whose routers were counted for 120 steps: a probe's folder with `routing`, by its own writer.
 
 Layer 1 drops a third since step 81. Then it says "ready" and sleeps.
 """
 
 import random
+import sys
 import time
 
 import torch
@@ -27,7 +28,8 @@ def main() -> None:
         figures = torch.tensor([[one[name] for name in FIGURES] for one in told], dtype=torch.float64)
         counts = torch.tensor([count() for _ in range(LAYERS)], dtype=torch.int32)
         writer.write_step((step, time.time_ns(), 2.0), figures, counts)
-    print("ready", flush=True)
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
     time.sleep(600)
 
 

@@ -167,6 +167,16 @@ def test_model_that_never_drops_has_no_drop_rate() -> None:
     assert told(report_of(rows(STEPS, capacity=None))) == (Status.HEALTHY, 0, [])
 
 
+def test_capacity_that_never_holds_is_a_remark() -> None:
+    """C95: a factor of 16384."""
+    report = report_of(rows(STEPS, router_grad_norm=0.01, capacity=16384 * 512))
+    assert told(report) == (Status.HEALTHY, 0, [])
+    assert report.notes == (
+        "layer 0: The capacity is more than 100 times the mean load: it never holds, and a drop rate of 0 says nothing",
+        "routing of 1 layer over 500 steps: it is well",
+    )
+
+
 def test_few_steps_tell_nothing() -> None:
     report = report_of(rows(20))
 

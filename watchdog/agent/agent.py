@@ -49,6 +49,7 @@ class Agent:
         else:
             self._tell("census", "")
         self._tell("blind", "; ".join(self._wards.unseen))
+        self._tell("routing", "; ".join(ward.trouble for ward in self._wards if ward.trouble))
         warnings, self._warnings = self._warnings, []
         for ward in self._wards:
             if ward.key in warnings:

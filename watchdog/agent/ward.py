@@ -120,6 +120,11 @@ class Ward:
         return size is None or len(self.world.ranks) + len(self.world.ended) >= size
 
     @property
+    def trouble(self) -> str:
+        """What of the job cannot be watched, empty if all can."""
+        return f"{self.title}: {self._routing.problem}" if self._routing.problem else ""
+
+    @property
     def options(self) -> tuple[str, ...]:
         """How `pardbg scan` is told to look at this job on this machine."""
         return ("--pid", str(self.world.ranks[0].pid), "--via", "local")

@@ -7,7 +7,7 @@ its newest steps are taken: a job of many small steps is sampled. Measured: 31 m
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -84,12 +84,17 @@ class _Source:
 
 @dataclass
 class WardRouting:
-    """Close it. ``clock`` tells processor time, seconds; ``open_reader`` goes to a rank."""
+    """Close it. ``clock`` tells processor time, seconds; ``open_reader`` goes to a rank.
+
+    ``problem`` says why its routing is not watched any more, empty if it is.
+    """
 
     clock: Callable[[], float] = time.thread_time
     open_reader: Callable[[RankProcess], Reader] = RankRouting
+    problem: str = ""
     _sources: dict[int, _Source] = field(default_factory=dict)
     _watch: RoutingWatch = field(default_factory=RoutingWatch)
+    _met: frozenset[tuple[int, int]] = frozenset()
     _fed_step: int = -1
     _step_cost_s: float = _BUDGET_S
     _shown: dict[tuple[int, Kind], tuple[int, float]] = field(default_factory=dict)
@@ -103,23 +108,21 @@ class WardRouting:
             source.reader.close()
         if any(source.reader.rank.rank in ranks for source in gone):
             self._begin_anew(kept)
+        if self.problem and self._met == _identities(ranks):
+            return
+        self.problem, self._met = "", _identities(ranks)
         self._sources = kept | {number: _Source(self.open_reader(rank)) for number, rank in ranks.items() if number not in kept}
 
     def look(self, signs: Mapping[int, Signs], now_s: float) -> None:
         """Reads what is new of ranks that live and count steps, and watches it."""
-        began_s = self.clock()
         newest = max((seen.step for seen in signs.values() if seen.step is not None), default=None)
         if newest is None:
             return
-        after_step = max(newest - _STEPS_LATE - self._affordable, self._fed_step)
         living = [source for number, source in self._sources.items() if number in signs and signs[number].step is not None]
-        for source in living:
-            source.read(after_step)
-        last_step = _common_step(living)
-        if last_step > self._fed_step:
-            self._feed(last_step)
-            self._step_cost_s = (self.clock() - began_s) / max(last_step - after_step, 1)
-            self._fed_step = last_step
+        try:
+            self._read(living, newest)
+        except (ArithmeticError, ValueError) as error:  # the file is the user's: it may hold numbers that no model makes
+            self._give_up(str(error))
         self._note(now_s)
 
     @property
@@ -144,10 +147,27 @@ class WardRouting:
         """How many steps may be read in one look."""
         return max(1, int(_BUDGET_S / max(self._step_cost_s, _LEAST_COST_S)))
 
+    def _read(self, living: Sequence[_Source], newest_step: int) -> None:
+        began_s = self.clock()
+        after_step = max(newest_step - _STEPS_LATE - self._affordable, self._fed_step)
+        for source in living:
+            source.read(after_step)
+        last_step = _common_step(living)
+        if last_step > self._fed_step:
+            self._feed(last_step)
+            self._step_cost_s = (self.clock() - began_s) / max(last_step - after_step, 1)
+            self._fed_step = last_step
+
     def _feed(self, last_step: int) -> None:
         merged = merge([source.take(last_step) for source in self._sources.values()])
         rows = (row for row in merged.rows if row.step > self._fed_step and row.layer < _MOST_LAYERS)
         self._watch.feed(rows, merged.names, merged.frozen)
+
+    def _give_up(self, why: str) -> None:
+        """Until ranks are started anew nothing more of them is read."""
+        self.problem = f"counts of MoE routing that make no sense: {why}"
+        self.close()
+        self._begin_anew({})
 
     def _note(self, now_s: float) -> None:
         """Which illnesses to show: those that last, and those that have passed within the last minute."""
@@ -200,6 +220,10 @@ def _common_step(sources: Iterable[_Source]) -> int:
 
 def _is_left_out(source: _Source, top: int) -> bool:
     return source.idle_looks >= _LOOKS_WAITED and top - source.reader.newest_step > _STEPS_WAITED
+
+
+def _identities(ranks: Mapping[int, RankProcess]) -> frozenset[tuple[int, int]]:
+    return frozenset((rank.pid, rank.started_ticks) for rank in ranks.values())
 
 
 def _is_same(rank: RankProcess, other: RankProcess | None) -> bool:

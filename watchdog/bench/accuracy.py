@@ -5,7 +5,7 @@ Cost: a case of the casebook takes about 10 ms, a simulated job of 512 ranks abo
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from pardbg.watchdog.bench.objections import objections, objections_to_case
 from pardbg.watchdog.bench.peer import is_installed, run_peer
@@ -24,7 +24,7 @@ ALL = "all"
 TUNED, HELD_OUT = "casebook, tuned on", "casebook, held out"
 LARGEST_FILES = 512  # ranks; of larger jobs a scan keeps digests, and nobody writes all the files
 _ENTRIES = 60
-_BATCH = 64  # folders that lie on the disk at once
+_BATCH = 250  # folders that lie on the disk at once
 
 
 class Score(Noun, frozen=True, kw_only=True):
@@ -81,9 +81,7 @@ def _scores(tallies: _Tallies) -> Iterator[Score]:
         yield _score(tool, cases_of, ALL, total)
 
 
-def _ask(
-    progress: Callable[[str], None], seeds: int, sizes: tuple[int, ...], tallies: _Tallies
-) -> Iterator[_Asked]:
+def _ask(progress: Callable[[str], None], seeds: int, sizes: tuple[int, ...], tallies: _Tallies) -> Iterator[_Asked]:
     """Has pardbg answer every case; those whose dumps a peer can read come out."""
     progress(f"the casebook, {seeds} jobs a variant")
     for instance in instances(range(seeds)):
@@ -100,7 +98,7 @@ def _ask_case(instance: Instance, tallies: _Tallies) -> Iterator[_Asked]:
     report = diagnose_files(case.files)
     said = read_report(report, case.truth, is_right=not objections_to_case(report, case))
     _count(tallies, OURS, cases_of, case.truth, said)
-    if any("_rank_" in name and not name.endswith((".json", ".jsonl")) for name in case.files):
+    if any(map(_is_dump, case.files)):
         yield cases_of, case.truth, case.files
 
 
@@ -131,9 +129,13 @@ def _ask_peer(batch: list[_Asked]) -> list[Said]:
             folder.mkdir()
             folders.append(folder)
             for name, content in files.items():
-                if "_rank_" in name:
-                    (folder / name).write_bytes(content)
+                if _is_dump(name):
+                    (folder / PurePath(name).name).write_bytes(content)
         return run_peer(folders)
+
+
+def _is_dump(name: str) -> bool:
+    return "_rank_" in name
 
 
 def _batches(asked: Iterable[_Asked]) -> Iterator[list[_Asked]]:

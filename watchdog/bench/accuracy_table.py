@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from pardbg.watchdog.bench.accuracy import OURS, PEER, Score
+from pardbg.watchdog.bench.accuracy import ALL, OURS, PEER, Score
 from pardbg.watchdog.errors import InputError
 
 BEGIN, END = "<!-- pardbg bench accuracy: begin -->", "<!-- pardbg bench accuracy: end -->"
@@ -18,7 +18,7 @@ HEADS = (
     "healthy called ill",
     "accused where nobody can be",
     f"{PEER}: accused who are guilty",
-    "found",
+    "culprits found",
     "healthy called ill",
     "accused where nobody can be",
     "crashed",
@@ -27,13 +27,19 @@ _BLOCK = re.compile(rf"{re.escape(BEGIN)}\n.*?{re.escape(END)}", re.DOTALL)
 
 
 def write_table(scores: Sequence[Score]) -> Iterator[str]:
-    """A row a set and class, and one for the whole of each set; the peer's figures beside ours."""
+    """A row for each set and class; the peer's figures beside ours."""
     yield f"| {' | '.join(HEADS)} |"
     yield f"|{'---|' * len(HEADS)}"
     by_key = {(score.tool, score.cases_of, score.kind): score for score in scores}
     for ours in (score for score in scores if score.tool == OURS):
         peer = by_key.get((PEER, ours.cases_of, ours.kind))
         yield f"| {' | '.join((*_ours(ours), *_peers(peer)))} |"
+
+
+def write_summary(scores: Sequence[Score]) -> Iterator[str]:
+    """What a README shows: a row for each set, and all rows folded away below."""
+    yield from write_table([score for score in scores if score.kind == ALL])
+    yield from ("", "<details><summary>by class</summary>", "", *write_table(scores), "", "</details>")
 
 
 def into_readme(text: str, lines: Iterable[str]) -> str:

@@ -64,7 +64,9 @@ def _named(finding: Finding) -> set[int]:
 
 def _wrongly_blamed(report: Report, truth: Truth) -> list[str]:
     innocent = sorted(blamed_ranks(report) - allowed_ranks(truth))
-    hosts = {host for finding in report.findings for subject in finding.culprits if subject.rank is None for host in subject.hosts}
+    hosts = {
+        host for finding in report.findings for subject in finding.culprits if subject.rank is None for host in subject.hosts
+    }
     strangers = sorted(hosts - {*truth.hosts})
     return [
         *([f"blames innocent ranks {innocent}"] if innocent else []),

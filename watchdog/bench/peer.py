@@ -1,4 +1,4 @@
-"""torchfrtrace (PyTorch's own analyser) on folders of dumps: one process for many folders, since importing torch takes seconds."""
+"""torchfrtrace (PyTorch's own analyser) on folders of dumps: one process for many, since importing torch takes seconds."""
 
 import importlib.util
 import json

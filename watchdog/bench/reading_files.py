@@ -1,4 +1,4 @@
-"""Files in memory to a report, by the readers that `pardbg analyze` uses: for thousands of small cases, without child processes."""
+"""Files in memory to a report, by the readers that `pardbg analyze` uses: for thousands of cases, without child processes."""
 
 from collections.abc import Mapping
 

@@ -30,7 +30,9 @@ Examples:
     help="World size of the simulated faults. Repeatable; 512 takes minutes, 4096 the better part of an hour.",
 )
 @click.option("--no-peer", is_flag=True, help="Do not run torchfrtrace on the same dumps.")
-@click.option("--readme", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Put the table between its markers.")
+@click.option(
+    "--readme", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Put the table between its markers."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the scores as JSON.")
 def accuracy(jobs: int, sizes: tuple[str, ...], readme: Path | None, *, no_peer: bool, as_json: bool) -> None:
     """Diagnose jobs whose truth is known: public reports rebuilt as files, and simulated faults.
@@ -39,14 +41,13 @@ def accuracy(jobs: int, sizes: tuple[str, ...], readme: Path | None, *, no_peer:
     reads the same dumps; of the casebook's jobs only those that left dumps are asked.
     """
     from pardbg.watchdog.bench.accuracy import measure_accuracy  # noqa: PLC0415 - `--help` does not wait for it
-    from pardbg.watchdog.bench.accuracy_table import into_readme, write_table  # noqa: PLC0415
+    from pardbg.watchdog.bench.accuracy_table import into_readme, write_summary, write_table  # noqa: PLC0415
 
     with show_progress(sys.stderr) as progress:
         scores = list(measure_accuracy(progress, seeds=jobs, sizes=sorted(map(int, sizes)), has_peer=not no_peer))
-    table = list(write_table(scores))
     if readme is not None:
         try:
-            readme.write_text(into_readme(readme.read_text(encoding="utf-8"), table), encoding="utf-8")
+            readme.write_text(into_readme(readme.read_text(encoding="utf-8"), write_summary(scores)), encoding="utf-8")
         except InputError as error:
             raise click.UsageError(f"{readme}: {error}: {error.remedy}") from error
-    click.echo(msgspec.json.encode(scores).decode() if as_json else "\n".join(table))
+    click.echo(msgspec.json.encode(scores).decode() if as_json else "\n".join(write_table(scores)))

@@ -3,6 +3,7 @@
 Where two or more communicators stand like that on every rank, it is the communicators that block each other.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 
 from pardbg.watchdog.correlators.cascade import group_alike, name_alike, refer_to_groups, refer_to_operation
@@ -19,6 +20,7 @@ from pardbg.watchdog.graph.standing import Stance
 from pardbg.watchdog.model.names import Cause, Confidence, Kind, Scope
 from pardbg.watchdog.model.report import Action, Finding, Subject
 
+_OWN_QUEUE = re.compile(r"ncclLocalOpAppend|SaveProxy")
 MIN_COMMUNICATORS = 2
 MIN_ENDS = 2
 MAX_HOSTS = 4
@@ -44,10 +46,8 @@ def is_stuck(situation: Situation, meeting: Meeting) -> bool:
         return False
     if situation.is_blamed_on_device(meeting) or device_faults(situation, meeting):
         return False  # `device_stuck` speaks of it, or `host_device`
-    if not all(found.is_full for found in _entangled(situation, meeting)):
+    if half_seen(situation, meeting) or not all(found.is_full for found in _entangled(situation, meeting)):
         return False  # its members also wait elsewhere, and that may be what holds them
-    if half_seen(situation, meeting):
-        return False
     if meeting.key.is_p2p:
         return len(meeting.waiting) > 1
     gathering = situation.gathering(meeting.key)
@@ -56,6 +56,13 @@ def is_stuck(situation: Situation, meeting: Meeting) -> bool:
     group = situation.groups.groups[meeting.key.group]
     diverged = any(found.group.index == group.index for found in situation.divergences)
     return situation.progress.is_whole(group.index) and not diverged and not group.claims
+
+
+def _in_library(situation: Situation, meeting: Meeting) -> bool:
+    """Whether a member's native stack shows NCCL itself at a loss: it waits for a slot of its own queue, not for a peer."""
+    stacks = (situation.view.native_stacks.get(rank) for rank in meeting.waiting)
+    threads = (stack.main_thread for stack in stacks if stack is not None)
+    return any(_OWN_QUEUE.match(frame.name) for thread in threads if thread is not None for frame in thread.frames)
 
 
 def half_seen(situation: Situation, meeting: Meeting) -> tuple[int, ...]:
@@ -113,13 +120,13 @@ def _single(situation: Situation, meetings: list[Meeting]) -> Finding:
     ends = link_ends(situation.device_blamer, meetings)
     faults = [] if ends else _worst(link_faults(situation, first))
     told = f"; the kernel log of {faults[0].host} tells of {faults[0].told[-1][0]}" if faults else ""
+    is_early = is_setting_up(situation, first) or before_first_operation(situation, victims)
+    is_weak = first.key.is_gathering or any(fault.is_doubtful for fault in faults)  # stacks have no numbers
     return Finding(
-        kind=Kind.INIT_STUCK
-        if is_setting_up(situation, first) or before_first_operation(situation, victims)
-        else Kind.COMM_STUCK,
-        cause=Cause.NVLINK if ends else faults[0].cause if faults else None,
+        kind=Kind.INIT_STUCK if is_early and not ends and not faults else Kind.COMM_STUCK,
+        cause=Cause.NVLINK if ends else faults[0].cause if faults else Cause.NCCL if _in_library(situation, first) else None,
         culprits=_links(situation, ends) or (tuple(fault.subject() for fault in faults) if len(faults) == 1 else ()),
-        confidence=Confidence.SUGGESTED if first.key.is_gathering else Confidence.SUPPORTED,  # stacks have no numbers
+        confidence=Confidence.SUGGESTED if is_weak else Confidence.SUPPORTED,
         victims=tuple(victims),
         group=refer_to_groups(situation, meetings),
         collective=refer_to_operation(situation, meetings),

@@ -52,7 +52,9 @@ def _describe(situation: Situation, found: DivergenceFound, ranks: tuple[int, ..
             view.line(CollectorName.RANK_LOG, first, view.tracebacks[first].exception),
             *(stack_line(situation, rank) for rank in ranks),
             view.line(
-                CollectorName.FLIGHT_RECORDER, first, f"differs from the others at collective {found.sides.seq} ({found.mismatch.value})"
+                CollectorName.FLIGHT_RECORDER,
+                first,
+                f"differs from the others at collective {found.sides.seq} ({found.mismatch.value})",
             ),
         ),
         advice=("Enter no collective while an exception is handled: the other ranks do not know of it.",),

@@ -31,7 +31,7 @@ def _describe(situation: Situation, meeting: Meeting, faults: list[HostFault]) -
     hosts = tuple(fault.subject() for fault in faults)
     victims = tuple(sorted({*meeting.entered, *situation.graph.victims([meeting.key])}))
     told = "; ".join(f"the kernel log of {fault.host} tells of {fault.told[-1][0]}" for fault in faults[:4])
-    is_one = len(faults) == 1
+    is_one = len(faults) == 1 and not faults[0].is_doubtful
     ranks = [rank for rank in victims if situation.view.host(rank) in {fault.host for fault in faults}]
     return Finding(
         kind=Kind.DEVICE_STUCK,

@@ -4,7 +4,7 @@ Only asked once the graph has nobody to blame: an error alone accuses nobody, an
 """
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pardbg.watchdog.correlators.kernel_words import kernel_line, link_words, xid_words
 from pardbg.watchdog.correlators.situation import Situation
@@ -19,11 +19,16 @@ MOST_LINES = 4
 
 @dataclass(frozen=True)
 class HostFault:
-    """What a host's log tells that stops an operation, in words, each with its moment."""
+    """What a host's log tells that stops an operation, in words, each with its moment.
+
+    ``is_doubtful``: it may not concern the job: it names processes that are none of the job's as far as their numbers are known,
+    or a port of which nothing says that ranks talk over it.
+    """
 
     host: str
     cause: Cause
     told: tuple[tuple[str, Moment], ...]
+    is_doubtful: bool = False
 
     def subject(self) -> Subject:
         """The host, as reports name it."""
@@ -42,7 +47,8 @@ def device_faults(situation: Situation, meeting: Meeting, ranks: Collection[int]
         events = [event for event in situation.view.kernel.unclaimed.get(host, ()) if _is_near(situation, meeting, event.when)]
         causes = [cause for cause in SEVERITY if any(cause_of_xid(event.code) is cause for event in events)]
         if causes and causes[0] is not Cause.NVLINK:
-            found.append(_of_xids(host, causes[0], (event for event in events if cause_of_xid(event.code) is causes[0])))
+            worst = [event for event in events if cause_of_xid(event.code) is causes[0]]
+            found.append(replace(_of_xids(host, causes[0], worst), is_doubtful=_is_strange(situation, host, worst)))
     return sorted(found, key=lambda fault: SEVERITY.index(fault.cause))
 
 
@@ -80,11 +86,18 @@ def _network_faults(situation: Situation, meeting: Meeting) -> Iterator[HostFaul
             if (_is_near(situation, meeting, event.when) if event.when.at_ns else not last[event.device, event.port].is_up)
         ]
         if downs:
-            yield HostFault(host, Cause.NETWORK, tuple((link_words(event), event.when) for event in downs))
+            is_doubtful = not any(event.kind is LinkKind.INFINIBAND for event in downs)
+            yield HostFault(host, Cause.NETWORK, tuple((link_words(event), event.when) for event in downs), is_doubtful)
 
 
 def _of_xids(host: str, cause: Cause, events: Iterable[XidEvent]) -> HostFault:
     return HostFault(host, cause, tuple((xid_words(event), event.when) for event in events))
+
+
+def _is_strange(situation: Situation, host: str, events: Iterable[XidEvent]) -> bool:
+    ranks = [rank for rank in situation.view.kernel.ranks if rank.host == host]
+    known = {pid for rank in ranks for pid in (*rank.pids, *rank.children)}
+    return all(rank.pids for rank in ranks) and all(event.pid is not None and event.pid not in known for event in events)
 
 
 def _hosts(situation: Situation, ranks: Iterable[int]) -> tuple[str, ...]:

@@ -7,9 +7,8 @@ from pardbg.watchdog.correlators.routing_ailment import STRETCH_ROWS, Stretch, b
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.model.names import ROUTING_KINDS, Kind
 from pardbg.watchdog.model.routing import RoutingRow
-from pardbg.watchdog.model.routing_health import ExpertLoad, LayerFigures, LayerHealth, LayerIllness, Trend, TrendFigure
-from pardbg.watchdog.routing.figures import LayerFigures as StepFigures
-from pardbg.watchdog.routing.figures import measure
+from pardbg.watchdog.model.routing_health import ExpertLoad, LayerHealth, ShownFigures, ShownIllness, Trend, TrendFigure
+from pardbg.watchdog.routing.figures import LayerFigures, measure
 from pardbg.watchdog.routing.illness import Illness
 
 WORST_EXPERTS = 8
@@ -20,7 +19,7 @@ _FIGURE_OF = {
     Kind.EP_IMBALANCE: TrendFigure.EP_LOAD,
     Kind.ROUTER_NO_GRADIENT: TrendFigure.GRADIENT,
 }
-_READ: dict[TrendFigure, Callable[[StepFigures], float | None]] = {
+_READ: dict[TrendFigure, Callable[[LayerFigures], float | None]] = {
     TrendFigure.LOAD: lambda figures: figures.load_ratio_max,
     TrendFigure.DEAD: lambda figures: figures.dead_ratio,
     TrendFigure.DROPPED: lambda figures: figures.drop_ratio,
@@ -69,7 +68,7 @@ def _describe(
         experts=figures.experts,
         top_k=total.top_k,
         ep_size=total.ep_size,
-        figures=LayerFigures(
+        figures=ShownFigures(
             load_ratio_max=figures.load_ratio_max,
             mean_entropy_ratio=figures.mean_entropy_ratio,
             dead_ratio=figures.dead_ratio,
@@ -86,8 +85,8 @@ def _describe(
     )
 
 
-def _name(illness: Illness) -> LayerIllness:
-    return LayerIllness(
+def _name(illness: Illness) -> ShownIllness:
+    return ShownIllness(
         kind=illness.kind,
         since_step=illness.since_step,
         until_step=illness.until_step,

@@ -5,21 +5,17 @@ from pardbg.watchdog.graph.log_facts import LogFact
 from pardbg.watchdog.model.log_event import (
     BarrierFailed,
     CollectiveTimeout,
-    DispatchTimeout,
     FingerprintMismatch,
     GroupName,
     GroupStatus,
     LogEvent,
     OwnFailure,
     StoreTimeout,
-    WatchdogStuck,
 )
 from pardbg.watchdog.model.names import CollectorName
 from pardbg.watchdog.model.report import EvidenceLine
 
 MAX_LINES = 8
-WAITS = (CollectiveTimeout, GroupStatus, WatchdogStuck, StoreTimeout, BarrierFailed, DispatchTimeout)
-"""Events that say that somebody waited in vain."""
 _TELLING: tuple[type[LogEvent], ...] = (
     OwnFailure,
     FingerprintMismatch,

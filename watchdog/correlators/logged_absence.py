@@ -5,12 +5,12 @@ Whose own stack shows it busy on the host is waited for and not accused: one sam
 
 from collections.abc import Iterable
 
-from pardbg.watchdog.correlators.log_words import MAX_LINES, WAITS, are_logs_alone, log_line
+from pardbg.watchdog.correlators.log_words import MAX_LINES, are_logs_alone, log_line
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import count_ranks, name_ranks, stack_line, wait_verb
 from pardbg.watchdog.graph.log_facts import LogFact, own_failures
 from pardbg.watchdog.graph.standing import Stance
-from pardbg.watchdog.model.log_event import BarrierFailed, DispatchTimeout, StoreTimeout
+from pardbg.watchdog.model.log_event import WAITS, BarrierFailed, DispatchTimeout, StoreTimeout
 from pardbg.watchdog.model.names import Cause, Confidence, Kind
 from pardbg.watchdog.model.report import Finding
 

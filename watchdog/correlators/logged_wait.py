@@ -5,13 +5,13 @@ A watchdog whose heartbeat stood still is never a cause; who prints a timeout is
 
 from collections.abc import Iterable
 
-from pardbg.watchdog.correlators.log_words import MAX_LINES, WAITS, are_logs_alone, log_line, name_log_group
+from pardbg.watchdog.correlators.log_words import MAX_LINES, are_logs_alone, log_line, name_log_group
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import count_ranks, name_ranks, stack_line, wait_verb
-from pardbg.watchdog.graph.log_facts import LogFact, own_failures
+from pardbg.watchdog.graph.log_facts import LogFact
 from pardbg.watchdog.graph.log_waits import find_behind, find_split, waits_of
 from pardbg.watchdog.graph.standing import Stance
-from pardbg.watchdog.model.log_event import BarrierFailed, CollectiveTimeout, GroupName, TrainingDone, WatchdogStuck
+from pardbg.watchdog.model.log_event import WAITS, BarrierFailed, CollectiveTimeout, GroupName, TrainingDone, WatchdogStuck
 from pardbg.watchdog.model.names import Confidence, Kind
 from pardbg.watchdog.model.report import CollectiveRef, Finding
 
@@ -21,7 +21,7 @@ _BRING = ("Bring the flight-recorder dumps and the stacks of all ranks, also of 
 def correlate(situation: Situation) -> Iterable[Finding]:
     """The best that can be said, and always that it is not enough; the judge drops the latter beside anything better."""
     facts = [fact for fact in situation.logs.facts if isinstance(fact.event, WAITS)]
-    if not facts or not are_logs_alone(situation) or own_failures(situation.view, situation.logs) or _has_returned(situation):
+    if not facts or not are_logs_alone(situation) or _has_returned(situation):
         return
     done = _done(situation, facts)
     if done:

@@ -8,17 +8,22 @@ from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.model.log_event import LauncherFailure
 from pardbg.watchdog.model.report import EvidenceLine
 
+OWN_SIGNALS = frozenset({-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGILL, -signal.SIGFPE})
+"""Ends that come of what the process itself did."""
+
 
 def reported_only(situation: Situation) -> list[int]:
-    """The ranks of which only a launcher says that they ended with a code of their own choice, or by SIGKILL beside such a one.
+    """The ranks of which only a launcher says how they ended, and that says little.
 
-    Peers that lose a connection end with 1 as well, and launchers kill what does not end by SIGTERM.
+    Peers that lose a connection end with 1 as well, watchdogs abort who waited too long, and launchers kill what does not end
+    by SIGTERM, so that beside another failure SIGKILL may be their own.
     """
     described = _described(situation)
     reported = {fact.rank for fact, _ in situation.logs.of_type(LauncherFailure) if fact.rank is not None}
     codes = {rank: exit_code_of(situation, rank) or 0 for rank in sorted(reported - described)}
-    chosen = [rank for rank, code in codes.items() if code > 0 and rank not in situation.view.tracebacks]
-    failed = [rank for rank, code in codes.items() if code > 0 and rank not in situation.view.bereaved_ranks]
+    unexplained = [rank for rank in codes if rank not in situation.view.tracebacks]
+    chosen = [rank for rank in unexplained if codes[rank] > 0 or codes[rank] == -signal.SIGABRT]
+    failed = [rank for rank, code in codes.items() if code > 0 or code in OWN_SIGNALS]
     killed = [rank for rank, code in codes.items() if code == -signal.SIGKILL] if failed else []
     return sorted({*chosen, *killed} - situation.view.bereaved_ranks)
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from pardbg.watchdog.correlators.routing import find_ailing, is_harm
 from pardbg.watchdog.correlators.situation import Situation
+from pardbg.watchdog.routing.doubts import CAPACITY_IMPLAUSIBLE
 from pardbg.watchdog.routing.illness import Illness
 
 LEAST_STEPS = 50
@@ -26,11 +27,12 @@ def why_unsure(situation: Situation) -> str:
     steps = _count_steps(situation)
     if steps < LEAST_STEPS:
         return f"{_counted(situation)}: too few steps to tell, at least {LEAST_STEPS} are needed"
-    return "what was counted does not add up, so that nothing can be said of routing" if situation.routing_watch.doubts else ""
+    is_doubtful = any(not doubt.endswith(CAPACITY_IMPLAUSIBLE) for doubt in situation.routing_watch.doubts)
+    return f"{_counted(situation)}: nothing is ill, but what was counted does not add up" if is_doubtful else ""
 
 
 def _details(situation: Situation) -> Iterator[str]:
-    yield from situation.routing_watch.doubts
+    yield from (doubt.removesuffix(".") for doubt in situation.routing_watch.doubts)
     for illness in situation.routing_watch.past:
         if not is_harm(illness):
             yield _name_past(illness)

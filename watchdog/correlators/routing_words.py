@@ -13,6 +13,7 @@ from pardbg.watchdog.model.routing import RoutingSeries
 from pardbg.watchdog.store.view import EvidenceView
 
 MOST_EXPERTS_NAMED = 8
+MOST_RANKS_TOLD = 2
 LEAST_SHARE = 0.0005  # below it a percentage says nothing
 
 
@@ -52,7 +53,9 @@ def lines(ailment: Ailment, view: EvidenceView) -> Iterator[EvidenceLine]:
         texts.append(f"{where}, {stretch.steps}: {_tell(stretch)}")
         named = ailment.busiest[:MOST_EXPERTS_NAMED]
         counts, total = stretch.total.counts, stretch.figures.assignments
-        if ailment.illness.kind in {Kind.ROUTER_COLLAPSE, Kind.EP_IMBALANCE} and named:
+        if ailment.illness.kind is Kind.EP_IMBALANCE:
+            texts += [f"{where}, {stretch.steps}: {told}" for told in _tell_hot_experts(ailment, stretch)]
+        if ailment.illness.kind is Kind.ROUTER_COLLAPSE and named:
             taken = ", ".join(f"{expert} ({share(counts[expert] / total)})" for expert in named)
             texts.append(f"{where}, {stretch.steps}: the busiest experts take: {taken}")
     if then is not None:
@@ -125,6 +128,18 @@ def _before(ailment: Ailment) -> str:
     if kind is Kind.EP_IMBALANCE and loads is not None and ailment.illness.ep_ranks:
         return f"; before, {max(loads[rank] for rank in ailment.illness.ep_ranks) * len(loads):.1f}"
     return ""
+
+
+def _tell_hot_experts(ailment: Ailment, stretch: Stretch) -> Iterator[str]:
+    """Which experts a hot EP rank holds, in blocks, and the busiest of them."""
+    counts, loads = stretch.total.counts, stretch.figures.ep_loads or ()
+    for rank in ailment.illness.ep_ranks[:MOST_RANKS_TOLD]:
+        size = len(counts) // max(len(loads), 1)
+        block = range(rank * size, (rank + 1) * size)
+        if rank < len(loads):
+            busiest = sorted(block, key=lambda expert: -counts[expert])[: MOST_EXPERTS_NAMED // 2]
+            told = ", ".join(f"{expert} ({share(counts[expert] / stretch.figures.assignments)})" for expert in busiest)
+            yield f"EP rank {rank} holds experts {fold_briefly(block)}, the busiest of them: {told}"
 
 
 def _tell(stretch: Stretch) -> str:

@@ -30,8 +30,8 @@ def correlate(situation: Situation) -> Iterable[Finding]:
             confidence=Confidence.ESTABLISHED if is_still else Confidence.SUPPORTED,
             culprits=tuple(situation.subject(rank, "does not leave") for rank in leaving),
             claim=(
-                f"training is over: nobody waits in it, and {count_ranks(leaving)} ({name_ranks(leaving)}) stand in the take-down of "
-                "their process groups"
+                f"training is over: nobody waits in it, and {count_ranks(leaving)} ({name_ranks(leaving)}) stand in the "
+                "take-down of their process groups"
             ),
             evidence=(*(stack_line(situation, rank) for rank in leaving[:_MOST_LINES]), *map(log_line, words[:_MOST_LINES])),
             advice=("The results are complete; the processes can be ended.",),

@@ -18,6 +18,8 @@ from pardbg.watchdog.positions.position import Place
 from pardbg.watchdog.store.view import EvidenceView
 
 AT_WORK = frozenset({DeviceShape.BUSY, DeviceShape.THROTTLED})
+ITS_OWN = frozenset({Cause.GPU_LOST, Cause.ECC})
+"""Errors that no other rank brings about."""
 RESIDENT = AT_WORK | {DeviceShape.SPINNING}
 BEFORE_S = 120.0  # by which an error may lie before the waiting: the watchdogs of the others may have run on
 
@@ -103,7 +105,7 @@ class DeviceBlamer:
     def _at_meeting(self, meeting: Meeting) -> Iterator[DeviceBlame]:
         """All are there and nothing moves, or some were not seen."""
         faults = {rank: self.fault(rank, meeting) for rank in (*meeting.waiting, *meeting.unknown)}
-        faulty = [rank for rank, fault in faults.items() if fault is not None]
+        faulty = [rank for rank, fault in faults.items() if fault is not None and _counts(rank, fault, meeting)]
         are_links = {faults[rank] for rank in faulty} == {Cause.NVLINK}
         origins = [rank for rank in faulty if are_links and self.is_origin(rank, meeting)]
         if len(origins) == 1:
@@ -134,6 +136,11 @@ class DeviceBlamer:
 def _severity(blame: DeviceBlame) -> tuple[int, bool]:
     """The smaller the worse."""
     return SEVERITY.index(blame.cause) if blame.cause in SEVERITY else len(SEVERITY), blame.is_consequence
+
+
+def _counts(rank: int, fault: Cause, meeting: Meeting) -> bool:
+    """Where some were not seen, errors of one who waits may follow from one of those; not that a GPU is lost or its memory."""
+    return rank in meeting.unknown or not meeting.unknown or fault in ITS_OWN
 
 
 def _may_hang_on_device(standing: Standing) -> bool:

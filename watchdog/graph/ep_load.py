@@ -15,6 +15,8 @@ from pardbg.watchdog.model.recording import Operation, Signature
 
 LEAST_DISPATCHES = 32
 MOST_DISPATCHES = 2_000
+MOST_OPERATIONS = 400_000
+"""Of all ranks of a group together: a second."""
 HOT_RATIO = 1.25
 """Rows over the mean of the ranks, in nearly every dispatch: what the best placement of uneven experts stays well below."""
 HOT_TOTAL_RATIO = 1.3
@@ -35,7 +37,7 @@ class EpLoad:
 
 
 def find_ep_loads(progress: Progress) -> tuple[EpLoad, ...]:
-    """The groups that dispatch tokens, all of whose members were seen. Linear in at most `MOST_DISPATCHES` of each."""
+    """The groups that dispatch tokens, all of whose members were seen. The newest count."""
     return tuple(load for group in progress.groups.groups if (load := _load_of(progress, group)) is not None)
 
 
@@ -69,9 +71,13 @@ def _is_always_hot(rank: int, dispatches: Sequence[tuple[int, Mapping[int, int]]
 
 def _dispatches(progress: Progress, lanes: Mapping[int, Lane]) -> Iterator[tuple[int, dict[int, int]]]:
     """The newest dispatches, oldest first: sequence number, and the rows that each rank takes."""
-    first, *others = lanes.values()
-    shared = sorted(seq for seq in first.collectives if all(seq in lane.collectives for lane in others))
-    for seq in shared[-2 * MOST_DISPATCHES :]:  # combines are among them
+    rank, first = next(iter(lanes.items()))
+    found = first.collectives.items()
+    exchanges = sorted(seq for seq, operation in found if _is_of_rows(_signature(progress, rank, operation)))
+    most = max(LEAST_DISPATCHES, min(MOST_DISPATCHES, MOST_OPERATIONS // len(lanes)))
+    for seq in exchanges[-2 * most :]:  # combines are among them
+        if not all(seq in lane.collectives for lane in lanes.values()):
+            continue
         signatures = {rank: _signature(progress, rank, lane.collectives[seq]) for rank, lane in lanes.items()}
         rows = _rows_taken(signatures)
         if rows is not None:

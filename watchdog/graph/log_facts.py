@@ -11,6 +11,7 @@ from typing import TypeVar
 from pardbg.watchdog.model.evidence import Evidence
 from pardbg.watchdog.model.log_event import (
     SECONDARY,
+    WAITS,
     CommunicatorStep,
     LauncherFailure,
     LogEvent,
@@ -84,7 +85,7 @@ class LogFacts:
 
     @property
     def newest_steps(self) -> dict[NcclProcess, tuple[LogFact, CommunicatorStep]]:
-        """The last that each process and device says of its communicators: what it completed later makes an open one history."""
+        """The last that each process and device says of its communicators: one completed later makes an open one history."""
         return {event.process: (fact, event) for fact, event in self.of_type(CommunicatorStep)}
 
     @property
@@ -95,13 +96,22 @@ class LogFacts:
 
 
 def own_failures(view: EvidenceView, logs: LogFacts) -> dict[int, Failure]:
-    """The first error of its own of each rank that has one, as its log tells; what it survived is none."""
-    found = {rank: Failure(rank, seen.exception, seen.at_ns) for rank, seen in view.tracebacks.items()}
+    """The first error of its own of each rank that has one, as its log tells.
+
+    None is what it survived: it says so itself, or it waited in a collective all the same. An error of its device after such a
+    wait may come of the abort.
+    """
+    waited = {fact.rank for fact in logs.facts if isinstance(fact.event, WAITS)}
+    raised = {rank: seen for rank, seen in view.tracebacks.items() if rank not in waited}
+    found = {rank: Failure(rank, seen.exception, seen.at_ns) for rank, seen in raised.items()}
     completed = {fact.rank for fact, event in logs.of_type(CommunicatorStep) if event.step == SET_UP_DONE}
+    gave_up: set[int | None] = set()
     for fact in logs.facts:
         rank, event = fact.rank, fact.event
+        if isinstance(event, WAITS):
+            gave_up.add(rank)
         is_warning = isinstance(event, NcclWarning) and event.trouble is Trouble.OUT_OF_MEMORY and rank not in completed
-        if rank is None or not (is_warning or (isinstance(event, OwnFailure) and not event.is_survived)):
+        if rank is None or rank in gave_up or not (is_warning or (isinstance(event, OwnFailure) and not event.is_survived)):
             continue
         known = found.get(rank)
         if known is None:

@@ -217,7 +217,10 @@ LogEvent = (
     | TrainingDone
 )
 
-SECONDARY = (CollectiveTimeout, GroupStatus, WatchdogStuck, PeerLost, StoreTimeout, BarrierFailed, DispatchTimeout)
+WAITS = (CollectiveTimeout, GroupStatus, WatchdogStuck, StoreTimeout, BarrierFailed, DispatchTimeout)
+"""Events that say that somebody waited in vain."""
+
+SECONDARY = (*WAITS, PeerLost)
 """Events that say that a rank waited for others or lost them: by these no rank is the first to fail."""
 
 

@@ -18,7 +18,7 @@ class TrendFigure(str, Enum):
     GRADIENT = "gradient"
 
 
-class LayerFigures(Noun, frozen=True, kw_only=True):
+class ShownFigures(Noun, frozen=True, kw_only=True):
     """Of the newest steps together. The ratios of loads are 1 where all are alike; the others are shares (0-1)."""
 
     load_ratio_max: float
@@ -29,7 +29,7 @@ class LayerFigures(Noun, frozen=True, kw_only=True):
     router_grad_norm: float | None
 
 
-class LayerIllness(Noun, frozen=True, kw_only=True):
+class ShownIllness(Noun, frozen=True, kw_only=True):
     """What is ill: ``value`` and ``usual`` are those of ``figure`` now and before; ``until_step`` is None while it lasts."""
 
     kind: Kind
@@ -69,7 +69,7 @@ class LayerHealth(Noun, frozen=True, kw_only=True):
     experts: int
     top_k: int | None
     ep_size: int | None
-    figures: LayerFigures
-    illnesses: tuple[LayerIllness, ...]
+    figures: ShownFigures
+    illnesses: tuple[ShownIllness, ...]
     worst_experts: tuple[ExpertLoad, ...]
     trend: Trend

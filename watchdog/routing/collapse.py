@@ -30,8 +30,10 @@ SUSPICIOUS = 3
 """Times the usual degree: from here on an alarm that follows is dated."""
 BEST_ROWS = 128
 """A past must be as long to be remembered as the best one, against which a collapse over thousands of rows is held."""
+UNEVEN = 0.2
+"""Usual degree from which on a layer is worth a remark."""
 PERSISTENT = 0.6
-CERTAIN_ROWS, WELL_ROWS = 3, 16
+CERTAIN_ROWS, WELL_ROWS = 5, 16
 WELL_PART = 0.6
 """Of the degree that raised the alarm."""
 LEAST_ROWS, ALWAYS_ROWS = 21 - CERTAIN_ROWS, 32
@@ -60,6 +62,12 @@ class CollapseWatch:
     def suspected(self) -> bool:
         """Whether it is, or looks as if it were about to be."""
         return self.active or self._suspected
+
+    @property
+    def uneven_all_along(self) -> bool:
+        """Whether the load is far from even, and there is no better past that would make it an illness."""
+        usual = self._baseline.median
+        return not self.active and usual is not None and usual >= max(UNEVEN, self._growing)
 
     def restart(self) -> None:
         """Forgets the trend: what follows is a new beginning of the same layer."""

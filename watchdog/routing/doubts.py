@@ -4,6 +4,7 @@ Each doubt needs eight rows on end; texts are complete sentences without the lay
 """
 
 from collections import deque
+from math import inf
 from operator import ge
 
 from pardbg.watchdog.model.routing import RoutingRow
@@ -31,6 +32,11 @@ AUX_CONSTANT = "The balancing loss stays exactly the same while the load changes
 CAPACITY_IMPLAUSIBLE = "The capacity is more than 100 times the mean load: it never holds, and a drop rate of 0 says nothing."
 LEARNS_NOTHING = (
     "The load is even, but each token's probabilities are uniform: a balanced load says nothing about how well a router routes."
+)
+
+UNEVEN_ALL_ALONG = (
+    "The load has been far from even all along: without a better past to compare with, counts cannot tell whether the router "
+    "means it."
 )
 
 
@@ -63,7 +69,7 @@ class Doubts:
     def _about_sums(self, row: RoutingRow, figures: LayerFigures) -> str | None:
         if len(self._counts) == len(row.counts) and self._counts != row.counts and all(map(ge, row.counts, self._counts)):
             return NEVER_CLEARED
-        if not row.tokens or not row.top_k:
+        if row.tokens is None or row.top_k is None or not 0 < row.tokens < inf or row.top_k < 1:
             return None
         ratio = figures.assignments / (row.tokens * row.top_k)
         if abs(ratio - 1) <= SUM_DIFFERS:

@@ -9,6 +9,9 @@ from math import exp, isfinite, log, sqrt
 
 from pardbg.watchdog.model.routing import RoutingRow
 
+ABSURD = 2**62
+"""More assignments than a step can have; sums of them would not fit 8 bytes."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LayerFigures:
@@ -59,10 +62,10 @@ class LayerFigures:
 
 
 def measure(row: RoutingRow) -> LayerFigures | None:
-    """The figures of a row; None where it has no load to speak of (no assignment, one expert, a negative count)."""
+    """The figures of a row; None where it has no load to speak of (no assignment, one expert, a negative or absurd count)."""
     counts = row.counts
     experts, total = len(counts), sum(counts)
-    if experts < 2 or total <= 0 or min(counts) < 0:
+    if experts < 2 or not 0 < total < ABSURD or min(counts) < 0:
         return None
     fair, largest, shortfall = total / experts, max(counts), deficit(counts)
     loads = ep_loads(counts, row.ep_size)

@@ -2,6 +2,7 @@
 
 from collections import deque
 from itertools import islice, pairwise
+from math import log
 
 BETTER_THAN = 0.98
 """Mean of the newer half over that of the older: below it, things get better. A decay with a time constant of 1,000 rows
@@ -10,6 +11,8 @@ GROWTH_A_BLOCK = 1.08
 BLOCKS, SHORT_BLOCK, LONG_BLOCK = 4, 8, 16
 """Three growths on end, of 8 % in 8 or in 16 rows each: other data move a figure within a few rows, and then it stays;
 an illness goes on."""
+EVENLY = 0.15
+"""Part of the whole growth (of its logarithm) that each of the three has at least: noise too may grow around a jump."""
 
 
 class Trend:
@@ -44,7 +47,10 @@ class Trend:
         if len(self._values) < block * BLOCKS:
             return False
         sums = [self._sum(block * back, block) for back in range(BLOCKS)]
-        return all(newer > GROWTH_A_BLOCK * older for newer, older in pairwise(sums))
+        if min(sums) <= 0:
+            return False
+        growths = [log(newer / older) for newer, older in pairwise(sums)]
+        return min(growths) > max(log(GROWTH_A_BLOCK), EVENLY * sum(growths))
 
     def _sum(self, back: int, rows: int) -> float:
         """Sum of ``rows`` values, the newest of which is ``back`` rows old."""

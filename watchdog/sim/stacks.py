@@ -21,7 +21,7 @@ def stack_of(host: Host) -> list[dict[str, Any]]:
     ]
 
 
-def describe_thread(
+def describe_thread(  # noqa: PLR0913 - a thread has as many fields
     pid: int, os_thread_id: int, name: str, frames: Sequence[Frame], *, is_active: bool = False, owns_gil: bool = False
 ) -> dict[str, Any]:
     """One thread as py-spy's JSON has it, innermost frame first."""

@@ -37,13 +37,13 @@ class Copier:
         self._stream: Any = None
 
     def take(self, rows: Sequence[torch.Tensor], gradients: torch.Tensor | None, note: Any) -> None:
-        """Begins to copy the rows, and sets them to zero."""
+        """Begins to copy the rows, and sets them to zero. The norms of gradients go with the first rows, whosever they are."""
         with torch.no_grad():
             device = rows[0].device
             staged = torch.stack([row if row.device == device else row.to(device, non_blocking=True) for row in rows])
-            torch._foreach_zero_(list(rows))  # noqa: SLF001 - one operation for all of them
+            torch._foreach_zero_(list(rows))
             if gradients is not None:
-                staged[:, GRADIENT].copy_(gradients, non_blocking=True)
+                staged[: len(gradients), GRADIENT].copy_(gradients, non_blocking=True)
             if staged.device.type != "cuda":
                 self._waiting.append(_Waiting(Sums(staged.cpu(), note), staged, None))
             elif len(self._waiting) < MOST_WAITING:

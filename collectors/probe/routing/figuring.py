@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .layer import AUX, BELOW, DROPPED, ENTROPY, GRADIENT, LOSS, PREDICTED, SAMPLED, Seen, Z
+from .layer import AUX, DROPPED, ENTROPY, LOSS, PREDICTED, SAMPLED, Seen, Z
 
 _NAN = math.nan
 
@@ -18,14 +18,14 @@ class Noted(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """Of the counts of one layer: those of its experts, and those of numbers above the last one."""
+    """Of the counts of one layer: those of its experts, and those of numbers that are none."""
 
     kept: float
-    above: float
+    beyond: float
 
 
 def make_figures(sums: Sequence[float], totals: Totals, noted: Noted) -> tuple[float, ...]:
-    """The figures of one layer, in the order of ``FIGURES``.
+    """The figures of one layer, in the order of ``FIGURES``, up to the norm of its gradient.
 
     Args:
         sums: its row up to the first count.
@@ -42,7 +42,6 @@ def make_figures(sums: Sequence[float], totals: Totals, noted: Noted) -> tuple[f
         sums[ENTROPY] / sums[SAMPLED] if sums[SAMPLED] else _NAN,
         sums[Z] / sums[SAMPLED] if sums[SAMPLED] else _NAN,
         sums[AUX] / seen.with_aux if seen.with_aux else _NAN,
-        sums[GRADIENT],
     )
 
 
@@ -57,5 +56,4 @@ def _drops(sums: Sequence[float], totals: Totals, seen: Seen) -> float:
         return _NAN
     if seen.kept_only:
         return max(0.0, seen.wanted - totals.kept)
-    return sums[DROPPED] + sums[BELOW] + totals.above
-
+    return sums[DROPPED] + totals.beyond

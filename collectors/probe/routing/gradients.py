@@ -5,37 +5,45 @@ part of this rank is measured. With ZeRO it is nowhere to be had: not known. Cos
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from .layer import Layer
 from .recognising import find_weight
 
-_NAN = float("nan")
+NOT_KNOWN, NOTHING = -1, -2
+"""In the place of a place: no gradient to be had, and none there where others have one."""
 
 
-def measure_gradients(layers: Sequence[Layer], device: torch.device) -> torch.Tensor | None:
-    """A norm for each layer, NaN where not known; None if none is known.
+class Norms(NamedTuple):
+    """The norms that are known, and for each layer its place among them, or `NOT_KNOWN` or `NOTHING`."""
+
+    known: torch.Tensor | None
+    places: tuple[int, ...]
+
+
+def measure_gradients(layers: Sequence[Layer], device: torch.device) -> Norms:
+    """The norms, on this device.
 
     A router that has run but has no gradient has one of 0, where that of another shows that they are to be had.
     """
-    gradients = [_gradient_of(layer.module()) for layer in layers]
-    known = [gradient for gradient in gradients if gradient is not None]
+    known: list[torch.Tensor] = []
+    places = []
+    for layer in layers:
+        module = layer.module()
+        gradient = _gradient_of(module)
+        if gradient is not None:
+            places.append(len(known))
+            known.append(gradient)
+        else:
+            places.append(NOTHING if layer.seen.passes and module is not None else NOT_KNOWN)
     if not known:
-        return None
-    norms = iter(torch._foreach_norm(known))  # noqa: SLF001 - one operation for all of them
-    nowhere = torch.full((), _NAN, dtype=torch.float64, device=device)
-    nothing = torch.zeros((), dtype=torch.float64, device=device)
-    parts = [
-        next(norms).to(device, torch.float64, non_blocking=True)
-        if gradient is not None
-        else nothing
-        if layer.seen.passes and layer.module() is not None
-        else nowhere
-        for layer, gradient in zip(layers, gradients, strict=True)
-    ]
-    return torch.stack(parts)
+        return Norms(None, (NOT_KNOWN,) * len(places))
+    norms = torch._foreach_norm(known)  # noqa: SLF001 - one operation for all of them
+    if any(norm.device != device or norm.dtype != norms[0].dtype for norm in norms):
+        norms = [norm.to(device, torch.float64, non_blocking=True) for norm in norms]
+    return Norms(torch.stack(list(norms)), tuple(places))
 
 
 def _gradient_of(module: Any) -> torch.Tensor | None:

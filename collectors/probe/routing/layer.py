@@ -14,16 +14,16 @@ from .reading import Choice
 SAMPLED_EVERY = 8
 """Entropy and z are known of every so-manieth step only, aux loss and loads of all."""
 
-DROPPED, PREDICTED, ENTROPY, Z, SAMPLED, AUX, GRADIENT, LOSS, BELOW = range(9)
-FIRST = BELOW + 1
-"""Where the counts begin. Before and behind them lie those of numbers out of range: `BELOW`, and the one after the last."""
+DROPPED, PREDICTED, ENTROPY, Z, SAMPLED, AUX, GRADIENT, LOSS, FIRST = range(9)
+"""The cells of a row. With `FIRST` the counts begin; behind those of the experts lie those of numbers out of range."""
 _LEAST = 1e-30
+_LARGEST_SCORE = 1.01
 
 
 class Seen:
     """What the host knows of a layer's passes in one step, without asking the device."""
 
-    __slots__ = ("capacity", "kept_only", "passes", "predicted", "tokens", "with_aux", "with_drops", "with_loss", "wanted")
+    __slots__ = ("capacity", "kept_only", "passes", "predicted", "tokens", "wanted", "with_aux", "with_drops", "with_loss")
 
     def __init__(self) -> None:
         self.passes = self.tokens = self.wanted = self.capacity = 0.0
@@ -40,16 +40,17 @@ class Layer:
         self.number, self.name, self.width = number, name, width
         self.experts = self.top_k = self.ep_size = 0
         self.is_frozen = False
+        self.knows_drops = True
         self.module: Callable[[], Any] = _nothing
         self.seen = Seen()
         self.direct_step = -1
         self.row: torch.Tensor | None = None
-        self._one: torch.Tensor | None = None
+        self._cells: torch.Tensor | None = None
+        self._ones = torch.ones(0, dtype=torch.float64)
 
-    @property
-    def room(self) -> int:
-        """How many experts the row has place for."""
-        return self.width - FIRST - 1
+    def has_room(self, experts: int) -> bool:
+        """Whether the row has place for so many experts."""
+        return FIRST + cells_for(experts) <= self.width
 
     def place(self, device: torch.device) -> torch.Tensor:
         """The row, on this device."""
@@ -58,7 +59,7 @@ class Layer:
             old, row = row, torch.zeros(self.width, dtype=torch.float64, device=device)
             if old is not None and old.numel() == row.numel():
                 row.copy_(old, non_blocking=True)
-            self.row, self._one = row, torch.ones(1, dtype=torch.float64, device=device)
+            self.row, self._cells = row, row[FIRST:]
         return row
 
     def widen(self, width: int) -> None:
@@ -67,23 +68,21 @@ class Layer:
         if old is not None:
             self.row = torch.zeros(width, dtype=old.dtype, device=old.device)
             self.row[: old.numel()].copy_(old, non_blocking=True)
+            self._cells = self.row[FIRST:]
 
     def add(self, row: torch.Tensor, choice: Choice, *, is_sampled: bool) -> None:
         """Adds one pass."""
         seen, ids, counts = self.seen, choice.ids, choice.counts
         experts = choice.experts
-        one = self._one
-        if one is None or experts + FIRST >= row.numel():
+        if FIRST + cells_for(experts) > row.numel():
             return
-        if ids is not None:
-            flat = ids.reshape(-1)
-            places = (flat if flat.dtype == torch.int64 else flat.long()).clamp(-1, experts).add_(FIRST)
-            if choice.capacity is None:
-                row.scatter_add_(0, places, one.expand(places.shape[0]))
-            else:
-                own = torch.zeros_like(row).scatter_add_(0, places, one.expand(places.shape[0]))
-                row.add_(own)
-                counts = own[FIRST : FIRST + experts]
+        if ids is not None and choice.capacity is None:
+            self._scatter(row[FIRST:], ids, experts)
+        elif ids is not None:
+            own = torch.zeros_like(row[FIRST:])
+            self._scatter(own, ids, experts)
+            row[FIRST:].add_(own)
+            counts = own[:experts]
         elif counts is not None:
             counts = counts.to(row.device, torch.float64, non_blocking=True)
             row[FIRST : FIRST + experts].add_(counts)
@@ -95,9 +94,33 @@ class Layer:
         if is_sampled and choice.logits is not None:
             _add_logits(row, choice.logits, experts)
 
+    def add_ids(self, ids: torch.Tensor) -> None:
+        """The same for a pass like the one before, of which nothing but the choices is looked at."""
+        seen, cells = self.seen, self._cells
+        if cells is not None:
+            count = self._scatter(cells, ids, self.experts)
+            seen.passes += 1
+            seen.tokens += count // ids.shape[-1]
+            seen.wanted += count
+            seen.with_drops += self.knows_drops
+
+    def _scatter(self, cells: torch.Tensor, ids: torch.Tensor, experts: int) -> int:
+        """Adds 1 for each id, and says how many there are.
+
+        A number that stands for a choice that was dropped (-1, E, or the largest there is) gets a place behind the experts: for
+        one that is out of range a GPU would end the process.
+        """
+        flat = ids.reshape(-1)
+        places = (flat if flat.dtype == torch.int64 else flat.long()).bitwise_and(cells_for(experts) - 1)
+        count = flat.shape[0]
+        if self._ones.shape[0] != count or self._ones.device != flat.device:
+            self._ones = torch.ones(1, dtype=torch.float64, device=flat.device).expand(count)
+        cells.scatter_add_(0, places, self._ones)
+        return count
+
     def _note(self, choice: Choice) -> None:
         seen = self.seen
-        self.experts, self.top_k = choice.experts, choice.top_k or self.top_k
+        self.experts, self.top_k, self.knows_drops = choice.experts, choice.top_k or self.top_k, choice.knows_drops
         seen.passes += 1
         seen.tokens += choice.tokens
         seen.wanted += choice.tokens * choice.top_k
@@ -107,6 +130,10 @@ class Layer:
             seen.capacity += choice.capacity
             seen.predicted += not choice.is_kept_only
 
+
+def cells_for(experts: int) -> int:
+    """How many counts a row keeps for so many experts: a power of 2, and more than there are experts."""
+    return int(1 << experts.bit_length())
 
 
 def _nothing() -> None:
@@ -125,9 +152,9 @@ def _add_drops(row: torch.Tensor, choice: Choice, counts: torch.Tensor | None) -
 
 
 def _add_logits(row: torch.Tensor, logits: torch.Tensor, experts: int) -> None:
-    """Entropy and z. What is nowhere negative are scores: the probabilities are their shares, and z is not known."""
+    """Entropy and z. What lies between 0 and 1, and not all at 0, are scores: their shares are the probabilities, z is unknown."""
     rows = logits.reshape(-1, experts).float()
-    are_scores = rows.min() >= 0
+    are_scores = (rows.min() >= 0) & (rows.max() > 0) & (rows.max() <= _LARGEST_SCORE)
     shares = rows / rows.sum(-1, keepdim=True).clamp_min(_LEAST)
     chances = torch.where(are_scores, shares, rows.softmax(-1))
     row[ENTROPY].sub_((chances * chances.clamp_min(_LEAST).log()).sum())

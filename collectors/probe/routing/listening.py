@@ -13,7 +13,7 @@ import torch
 
 from ..harmless import harmless
 from .layer import Layer
-from .reading import read_choice, tensors_of
+from .reading import Choice, read_choice, tensors_of
 from .recognising import LAYER_OF_TUTEL, Traits
 
 _MOST_FAILURES = 5
@@ -46,6 +46,8 @@ class RouterHook:
         self.key = -1
         self.row: torch.Tensor | None = None
         self._failures = 0
+        self._length = self._place = -1
+        self._last = (-1,)
         self._hear = harmless(self.hear)
 
     def __call__(self, module: Any, args: Any, answer: Any) -> None:
@@ -83,6 +85,12 @@ class RouterHook:
         if self.traits.kind == LAYER_OF_TUTEL:
             rows = args[0].numel() // args[0].shape[-1]
             return self.count([getattr(module, "dispatch_count", None), getattr(module, "l_aux", None), rows])
+        if type(answer) is tuple and len(answer) == self._length and not self.listener.is_sampled:
+            ids, row = answer[self._place], layer.row
+            if type(ids) is torch.Tensor and ids.shape[-1:] == self._last and row is not None and row.device == ids.device:
+                if not torch._C._len_torch_dispatch_stack():  # noqa: SLF001 - see below
+                    layer.add_ids(ids)
+                    return True
         if torch._C._len_torch_dispatch_stack():  # noqa: SLF001 - whoever watches the model's operations is not shown ours
             with torch._C._DisableTorchDispatch():  # noqa: SLF001
                 return self.count(tensors_of(answer))
@@ -112,8 +120,22 @@ class RouterHook:
             self.row = into
         if into is None or type(tensor) not in (torch.Tensor, torch.nn.Parameter):
             return False
-        if choice.experts > layer.room:
+        if not layer.has_room(choice.experts):
             self.listener.make_room(choice.experts)
             into = self.row = layer.place(into.device)
         layer.add(into, choice, is_sampled=self.listener.is_sampled)
+        self._remember(parts, choice)
         return True
+
+    def _remember(self, parts: list[Any], choice: Choice) -> None:
+        """Where the choices stand in an answer, if there is nothing else to look at: the next one will be the same."""
+        self._length = -1
+        place = next((place for place, part in enumerate(parts) if choice.ids is not None and _is_same(part, choice.ids)), -1)
+        if place >= 0 and choice.capacity is None and choice.aux_loss is None:
+            self._length, self._place, self._last = len(parts), place, (choice.top_k,)
+
+
+def _is_same(part: Any, ids: torch.Tensor) -> bool:
+    return (
+        type(part) is torch.Tensor and part.dtype == ids.dtype and part.data_ptr() == ids.data_ptr() and part.shape == ids.shape
+    )

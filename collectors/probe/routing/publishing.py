@@ -8,8 +8,8 @@ import torch
 from ..routing_format import NAME_SIZE, LayerLine
 from .copying import Copier, Sums
 from .figuring import Noted, Totals, find_loss, make_figures
-from .gradients import measure_gradients
-from .layer import FIRST, SAMPLED_EVERY, Layer, Seen
+from .gradients import NOTHING, measure_gradients
+from .layer import FIRST, GRADIENT, SAMPLED_EVERY, Layer, Seen
 from .recognising import find_weight
 from .writing import RoutingWriter
 
@@ -20,6 +20,7 @@ class _Step(NamedTuple):
     number: int
     ended_ns: int
     layers: tuple[Noted, ...]
+    places: tuple[int, ...]
 
 
 class Publisher:
@@ -30,20 +31,25 @@ class Publisher:
         self._copier = Copier()
         self._writer: RoutingWriter | None = None
         self._lines: list[LayerLine] = []
+        self._traits: list[tuple[int, int, int, bool]] = []
+        self._last = torch.zeros(0, dtype=torch.int64)
+        self._experts = 0
 
     def publish(self, layers: Sequence[Layer], number: int, ended_ns: int) -> None:
         """Sends the step on its way, and writes those that have arrived."""
         if number % SAMPLED_EVERY == 1:
             _note_frozen(layers)
-        step = _Step(number, ended_ns, tuple(Noted(layer.seen, layer.experts, layer.top_k) for layer in layers))
         device = next((layer.row.device for layer in layers if layer.row is not None), torch.device("cpu"))
         rows = [layer.row if layer.row is not None else layer.place(device) for layer in layers]
-        self._copier.take(rows, measure_gradients(layers, device), step)
+        norms = measure_gradients(layers, device)
+        noted = tuple(Noted(layer.seen, layer.experts, layer.top_k) for layer in layers)
+        self._copier.take(rows, norms.known, _Step(number, ended_ns, noted, norms.places))
         for layer in layers:
             layer.seen = Seen()
-        lines = [_line_of(layer) for layer in layers]
-        if lines != self._lines:
-            self._change(lines)
+        traits = [(layer.experts, layer.top_k, layer.ep_size, layer.is_frozen) for layer in layers]
+        if traits != self._traits:
+            self._change([_line_of(layer) for layer in layers])
+            self._traits = traits
         for sums in self._copier.finished():
             self._write(sums)
 
@@ -59,24 +65,26 @@ class Publisher:
             self._writer = RoutingWriter(self._path, lines, most)
             if retired is not None:
                 retired.retire()
-        self._lines = lines
+        self._lines, self._experts = lines, most
+        self._last = torch.tensor([max(0, line.experts - 1) for line in lines]).unsqueeze(1)
 
     def _write(self, sums: Sums) -> None:
         step: _Step = sums.note
         rows, noted = sums.rows, step.layers
         if self._writer is None or len(noted) != len(self._lines):  # the file was made anew in between
             return
-        ends = torch.tensor([FIRST + layer.experts for layer in noted]).unsqueeze(1)
-        heads, above = rows[:, :FIRST].tolist(), rows.gather(1, ends).squeeze(1).tolist()
-        totals = rows[:, FIRST:].sum(1).tolist()
+        heads, sums_so_far = rows[:, :FIRST].tolist(), rows[:, FIRST:].cumsum(1)
+        totals, kept = sums_so_far[:, -1].tolist(), sums_so_far.gather(1, self._last).squeeze(1).tolist()
+        norms = [heads[place][GRADIENT] if place >= 0 else 0.0 if place == NOTHING else _NAN for place in step.places]
         figures = [
-            make_figures(head, Totals(total - over, over), layer)
-            for head, total, over, layer in zip(heads, totals, above, noted, strict=True)
+            (*make_figures(head, Totals(own, total - own), layer), norm)
+            for head, total, own, layer, norm in zip(heads, totals, kept, noted, norms, strict=True)
         ]
-        loss = next((find_loss(head, layer.seen) for head, layer in zip(heads, noted, strict=True) if layer.seen.with_loss), _NAN)
-        most = max(line.experts for line in self._lines)
-        counts = rows[:, FIRST : FIRST + most]
-        self._writer.write_step((step.number, step.ended_ns, loss), torch.tensor(figures, dtype=torch.float64), counts)
+        loss = next(
+            (find_loss(head, layer.seen) for head, layer in zip(heads, noted, strict=True) if layer.seen.with_loss), _NAN
+        )
+        counts = rows[:, FIRST : FIRST + self._experts]
+        self._writer.write_step((step.number, step.ended_ns, loss), figures, counts)
 
 
 def _line_of(layer: Layer) -> LayerLine:

@@ -64,7 +64,7 @@ def read_traits(module: Any, parent: Any) -> Traits:
 
 def find_weight(module: Any) -> Any:
     """The parameter that makes the logits, None if there is none of its own."""
-    own = getattr(module, "weight", None)
+    own = module._parameters.get("weight")  # noqa: SLF001 - asked for in every step, and three times as fast
     if own is not None:
         return own
     return next((parameter for parameter in module.parameters() if parameter.dim() == 2), None)

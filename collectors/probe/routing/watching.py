@@ -14,7 +14,7 @@ import torch
 from ..harmless import harmless
 from ..steps import Ledger
 from .compiled import define_operation
-from .layer import FIRST, SAMPLED_EVERY, Layer
+from .layer import FIRST, SAMPLED_EVERY, Layer, cells_for
 from .lineage import Lineage, number_layers, strip_name
 from .listening import RouterHook
 from .publishing import Publisher
@@ -36,7 +36,7 @@ class Routers:
         self._found: list[tuple[Any, RouterHook]] = []
         self._lineage = Lineage()
         self._reported: dict[int | str, Layer] = {}
-        self._width = FIRST + _LEAST_EXPERTS + 1
+        self._width = FIRST + cells_for(_LEAST_EXPERTS)
         self._here: Sequence[int] = ()
         self._ledger = Ledger()
         self._publisher: Publisher | None = None
@@ -93,11 +93,13 @@ class Routers:
 
     def make_room(self, experts: int) -> None:
         """Makes all rows wide enough."""
-        width = FIRST + experts + 1
+        width = FIRST + cells_for(experts)
         if width > self._width:
             self._width = width
             for layer in self.layers:
                 layer.widen(width)
+            for hook in self._hooks:
+                hook.row = hook.layer.row if hook.row is not None and hook.layer is not None else None
 
     def find_reported(self, key: int | str) -> Layer:
         """The layer that a program reports itself by this number or name."""

@@ -5,8 +5,10 @@ Cost: about 30 us a step and 1 us a layer. The memory is given to the file befor
 
 import mmap
 import os
+import struct
 import time
 from collections.abc import Sequence
+from itertools import chain
 
 import torch
 
@@ -26,7 +28,8 @@ class RoutingWriter:
         self._layout = form.lay_out(len(lines), experts, self._slots)
         self._map = _make_file(path + ".new", self._layout.size)
         self._version = self._step_count = 0
-        self._shape = len(lines), experts
+        self._figures = struct.Struct(f"<{len(lines) * form.FIGURE_COUNT}d")
+        self._counts = _view_counts(self._map, self._layout, (self._slots, len(lines), experts))
         for place, line in enumerate(lines):
             self.write_line(place, line)
         header = form.encode_header(form.Header(os.getpid(), time.time_ns(), len(lines), experts, self._slots))
@@ -40,13 +43,12 @@ class RoutingWriter:
         start = form.TABLE_AT + place * form.ROW_SIZE
         self._map[start : start + len(data)] = data
 
-    def write_step(self, head: tuple[int, int, float], figures: torch.Tensor, counts: torch.Tensor) -> None:
-        """Writes one step: its number, its end (epoch ns) and its loss; figures [layers, figures]; counts [layers, experts]."""
-        layers, experts = self._shape
+    def write_step(self, head: tuple[int, int, float], figures: Sequence[Sequence[float]], counts: torch.Tensor) -> None:
+        """Writes one step: its number, its end (epoch ns) and its loss; figures by layer; counts [layers, experts]."""
         layout, start = self._layout, self._layout.slot_at(self._step_count, self._slots)
         self._version = version = form.next_version(self._version)
-        _view(self._map, torch.float64, start + layout.figures_at, (layers, form.FIGURE_COUNT)).copy_(figures)
-        _view(self._map, torch.int32, start + layout.counts_at, (layers, experts)).copy_(counts)
+        self._figures.pack_into(self._map, start + layout.figures_at, *chain.from_iterable(figures))
+        self._counts[self._step_count % self._slots].copy_(counts)
         slot_head = form.SlotHead(self._step_count, *head)
         with memoryview(self._map) as whole, whole[start + layout.figures_at : start + layout.slot_size] as rest:
             data = form.encode_slot_head(slot_head, rest, version)
@@ -69,5 +71,9 @@ def _make_file(path: str, size: int) -> mmap.mmap:
         os.close(descriptor)
 
 
-def _view(mapped: mmap.mmap, kind: torch.dtype, offset: int, shape: tuple[int, int]) -> torch.Tensor:
-    return torch.frombuffer(mapped, dtype=kind, count=shape[0] * shape[1], offset=offset).view(shape)
+def _view_counts(mapped: mmap.mmap, layout: form.Layout, shape: tuple[int, int, int]) -> torch.Tensor:
+    """The counts of all slots as one tensor: [slots, layers, experts]."""
+    numbers = torch.frombuffer(mapped, dtype=torch.int32)
+    size = form.COUNT_SIZE
+    strides = (layout.slot_size // size, shape[2], 1)
+    return numbers.as_strided(shape, strides, (layout.ring_at + layout.counts_at) // size)

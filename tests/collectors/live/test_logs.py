@@ -13,9 +13,11 @@ from pardbg.collectors.live.logs import read_logs
 from pardbg.collectors.parsing.present_attempt import present_attempt
 from pardbg.collectors.reading_children import reader_command
 from pardbg.watchdog.model.evidence import Absence, Evidence, LogTraceback
+from pardbg.watchdog.model.log_event import LogSeen, NcclWarning
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName
 from pardbg.watchdog.model.world import RankProcess
 from tests.collectors.live.started import identify, python, running, wait_for
+from tests.diagnosis.log_files import torchrun_report
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "/app/t.py", line 12, in step\n    raise\nValueError: bad batch\n'
 OWN = LogTraceback(exception="ValueError: bad batch", where="/app/t.py:12 step")
@@ -66,6 +68,16 @@ def test_traceback_in_a_ranks_own_file_is_the_ranks(log: Path) -> None:
     assert abs(time.time() - log.stat().st_mtime) < 60
     assert item.observed_at[:4] == time.strftime("%Y", time.gmtime())
     assert item.observed_at.endswith("Z")
+
+
+def test_other_lines_tell_events_and_what_a_launcher_reports_is_left_to_the_looks(log: Path) -> None:
+    text = "node1:7:8 [0] net.cc:1 NCCL WARN NET/IB : Got async event : port error\n" + torchrun_report({0: 1}, root=0)
+    with log.open("wb") as err, running(says(text), err=err) as pid:
+        wait_for(lambda: log.stat().st_size >= len(text))
+        (item,) = read_logs([identify(pid, 3)])
+    assert item.rank == 3
+    assert isinstance(item.observation, LogSeen)
+    assert [type(event) for event in item.observation.events] == [NcclWarning]
 
 
 def test_output_and_error_in_one_file_are_read_once(log: Path) -> None:

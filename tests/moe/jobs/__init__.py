@@ -1,0 +1,1 @@
+"""Programs that train, and what they are made of."""

@@ -82,6 +82,17 @@ class TopKGate(nn.Module):
         return math.ceil(token_count * self.k / EXPERT_COUNT * self.capacity_factor)
 
 
+class TopKRouter(TopKGate):
+    """The same without a capacity. Answers as the routers of transformers do."""
+
+    def forward(self, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:  # type: ignore[override]  # another framework
+        """Logits [T, E], weights [T, K], ids [T, K]."""
+        logits = F.linear(hidden, self.weight)
+        ids = self.choose(logits)
+        weights = torch.softmax(logits, dim=-1).gather(-1, ids)
+        return logits, weights / weights.sum(-1, keepdim=True), ids
+
+
 def _places(weights: Tensor, ids: Tensor, counts: Tensor) -> Tensor:
     """Where each choice [T, K] stands among those of its expert, the likeliest first."""
     flat_ids = ids.flatten()
@@ -113,22 +124,27 @@ def _exchange(rows: Tensor, sent: list[int], received: list[int]) -> Tensor:
 class MoELayer(nn.Module):
     """The gate, and this rank's share of the experts."""
 
-    def __init__(self, number: int, capacity_factor: float) -> None:
+    def __init__(self, number: int, capacity_factor: float | None) -> None:
         super().__init__()
         self.number = number
         self.ep_size = dist.get_world_size()
         self.num_experts = EXPERT_COUNT
         self.observer: Observer | None = None
         self.balancing_loss = torch.zeros(())
-        self.gate = TopKGate(capacity_factor)
+        self.gate = TopKRouter(0.0) if capacity_factor is None else TopKGate(capacity_factor)
         local = EXPERT_COUNT // self.ep_size
         self.widen = nn.Parameter(torch.randn(local, WIDTH, 2 * WIDTH) / math.sqrt(WIDTH))
         self.narrow = nn.Parameter(torch.randn(local, 2 * WIDTH, WIDTH) / math.sqrt(2 * WIDTH))
 
     def forward(self, hidden: Tensor) -> Tensor:
         """Tokens [T, D] to tokens [T, D]."""
+        if isinstance(self.gate, TopKRouter):
+            _, all_weights, all_ids = self.gate(hidden)
+            answer: Tensor = self._spread(hidden, self.balancing_loss, all_ids, all_weights, 0)
+            return answer
         balancing_loss, capacity, _, ids, _, weights, _ = self.gate(hidden)
-        return self._spread(hidden, balancing_loss, ids.T, weights.T, capacity)
+        answer = self._spread(hidden, balancing_loss, ids.T, weights.T, capacity)
+        return answer
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]  # as everybody does with sizes that depend on data
     def _spread(self, hidden: Tensor, balancing_loss: Tensor, ids: Tensor, weights: Tensor, capacity: int) -> Tensor:
@@ -148,8 +164,10 @@ class MoELayer(nn.Module):
         sent = row_counts.view(self.ep_size, -1).sum(1).tolist()
         by_source = theirs.view(self.ep_size, -1)  # [ranks, local experts]
         received = by_source.sum(1).tolist()
-        arrived: Tensor = _AllToAll.apply(rows, sent, received)
-        answers: Tensor = _AllToAll.apply(self._own_experts(arrived, by_source), received, sent)
+        arrived: Tensor = _AllToAll.apply(rows, sent, received)  # type: ignore[no-untyped-call]  # torch's
+        answers: Tensor = _AllToAll.apply(  # type: ignore[no-untyped-call]  # torch's
+            self._own_experts(arrived, by_source), received, sent
+        )
         return answers
 
     def _own_experts(self, rows: Tensor, by_source: Tensor) -> Tensor:
@@ -160,14 +178,14 @@ class MoELayer(nn.Module):
         lengths = by_source.flatten()
         place = (first.flatten() - lengths.cumsum(0) + lengths).repeat_interleave(lengths) + torch.arange(len(rows))
         blocks = rows.new_zeros(len(totals) * longest, WIDTH).index_copy(0, place, rows)
-        done = F.gelu(blocks.unflatten(0, (len(totals), -1)) @ self.widen) @ self.narrow
+        done = F.gelu(blocks.view(len(totals), -1, WIDTH) @ self.widen) @ self.narrow
         return done.flatten(0, 1)[place]
 
 
 class Block(nn.Module):
     """Attention, then the MoE layer."""
 
-    def __init__(self, number: int, capacity_factor: float) -> None:
+    def __init__(self, number: int, capacity_factor: float | None) -> None:
         super().__init__()
         self.before_attention, self.before_experts = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
         self.to_qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
@@ -183,9 +201,12 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """``recompute``: `none`, or activation checkpointing of the kind `reentrant` or `saved` (torch's newer one)."""
+    """Without a capacity nothing is dropped.
 
-    def __init__(self, capacity_factor: float, recompute: str = "none") -> None:
+    ``recompute``: `none`, or activation checkpointing of the kind `reentrant` or `saved` (torch's newer one).
+    """
+
+    def __init__(self, capacity_factor: float | None, recompute: str = "none") -> None:
         super().__init__()
         self.recompute = recompute
         self.tokens, self.positions = nn.Embedding(VOCABULARY, WIDTH), nn.Embedding(LENGTH, WIDTH)

@@ -6,7 +6,7 @@ from tests.moe.jobs.ep_transformer import EXPERT_COUNT
 
 HEALTHY_STEPS = 140
 """Of every scenario; the next step is the first that is changed."""
-POPULAR = 1.8
+POPULAR = 1.85
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,11 +39,11 @@ def _popular(*experts: int) -> tuple[float, ...]:
 
 
 SCENARIOS = {
-    "healthy": Scenario(steps=100),
-    "collapse": Scenario(steps=100, layer=1, is_unbalanced=True),
+    "healthy": Scenario(steps=115),
+    "collapse": Scenario(steps=115, layer=1, is_unbalanced=True),
     "skewed": Scenario(steps=30, skewed_steps=2),
     "capacity-cut": Scenario(steps=20, layer=2, capacity_factor=0.5),
     "frozen": Scenario(steps=20, layer=1, is_cut_off=True),
-    "hot-rank": Scenario(steps=60, layer=2, wanted_load=_popular(8, 9, 10, 11)),  # all four on rank 2
-    "spread": Scenario(steps=60, layer=2, wanted_load=_popular(2, 6, 10, 14)),  # one on each rank: well placed
+    "hot-rank": Scenario(steps=70, layer=2, wanted_load=_popular(8, 9, 10, 11)),  # all four on rank 2
+    "spread": Scenario(steps=70, layer=2, wanted_load=_popular(2, 6, 10, 14)),  # one on each rank: well placed
 }

@@ -1,4 +1,4 @@
-"""Text that a small model can learn: each sequence has a topic, and each topic its own habits of which character follows which."""
+"""Text that a small model can learn: each sequence has a topic, and each topic its habits of which character comes next."""
 
 import torch
 from torch import Tensor

@@ -1,8 +1,9 @@
 """Trains a small MoE transformer with expert parallelism; each scenario goes on from the same checkpoint of a healthy run.
 
-`python -m tests.moe.jobs.train_moe FOLDER --scenarios healthy collapse`, started once for each rank with RANK, WORLD_SIZE, MASTER_*. Each
-rank writes FOLDER/SCENARIO/routing_rank_N.jsonl, whose steps are those of a run of this scenario alone, and FOLDER/all/..., whose
-steps are those that its optimizer has made. Then it touches FOLDER/trained.N and waits for FOLDER/leave.
+`python -m tests.moe.jobs.train_moe FOLDER --scenarios healthy collapse`, once for each rank, with RANK, WORLD_SIZE, MASTER_*.
+Each rank writes FOLDER/SCENARIO/routing_rank_N.jsonl, whose steps are those of a run of this scenario alone, and
+FOLDER/all/routing_rank_N.jsonl, whose steps are those that its optimizer has made. Then it touches FOLDER/trained.N and waits for
+FOLDER/leave.
 """
 
 import argparse
@@ -24,11 +25,11 @@ from tests.moe.jobs.scenarios import HEALTHY_STEPS, SCENARIOS, Scenario
 from tests.moe.jobs.text import Text, skewed
 
 BATCH = 4
-CAPACITY_FACTOR = 1.5
+CAPACITY_FACTOR = 2.0
 BALANCING = 0.05
 LEARNING_RATE = 3e-3
-FEEDBACK = 0.04
-CONTROL = 0.1
+FEEDBACK = 0.025
+CONTROL = 0.05
 POLL_S = 0.05
 TIMEOUT = timedelta(minutes=5)
 
@@ -39,13 +40,14 @@ class Training:
     def __init__(self, options: argparse.Namespace, step_count: int) -> None:
         self.micro_batches: int = options.accumulate
         torch.manual_seed(options.seed)
-        self.model = Transformer(CAPACITY_FACTOR, options.recompute)
+        self.model = Transformer(None if options.dropless else CAPACITY_FACTOR, options.recompute)
         self.layers = moe_layers(self.model)
         self.reference = Reference()
         for layer in self.layers:
             layer.observer = self.reference
         text = Text(options.seed, dist.get_rank(), VOCABULARY, LENGTH)
-        self.batches = text.batch(BATCH * self.micro_batches * step_count).split(BATCH * self.micro_batches)
+        text_of_all = text.batch(BATCH * self.micro_batches * step_count)
+        self.batches = torch.split(text_of_all, BATCH * self.micro_batches)
         own = {id(each) for layer in self.layers for each in (layer.widen, layer.narrow)}
         self.alike = [each for each in self.model.parameters() if id(each) not in own]
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=LEARNING_RATE, fused=True)
@@ -59,7 +61,7 @@ class Training:
         for step in range(first, first + scenario.steps):
             text = self.batches[step - 1]
             text = skewed(text) if step - first < scenario.skewed_steps else text
-            loss = sum(self._micro_batch(part, scenario) for part in text.split(BATCH)) / self.micro_batches
+            loss = sum(self._micro_batch(part, scenario) for part in torch.split(text, BATCH)) / self.micro_batches
             seen = self.reference.open_lines
             loss, *counts = self._add_up([loss, *(count for layer in sorted(seen) for count in seen[layer].counts)])
             self.step += 1
@@ -101,10 +103,11 @@ class Training:
         gradients = [each.grad for each in self.alike if each.grad is not None]
         together = torch.cat([*(gradient.flatten() for gradient in gradients), torch.tensor(figures)])
         dist.all_reduce(together)
-        *totals, summed = together.split([*(gradient.numel() for gradient in gradients), len(figures)])
+        *totals, summed = torch.split(together, [*(gradient.numel() for gradient in gradients), len(figures)])
         for gradient, total in zip(gradients, totals, strict=True):
             gradient.copy_(total.view_as(gradient))
-        return summed.tolist()
+        added: list[float] = summed.tolist()
+        return added
 
     def _steer(self, scenario: Scenario, counts: Tensor) -> None:
         """Moves the bias of one router, by the counts [layers, E] of all ranks."""
@@ -155,6 +158,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--accumulate", type=int, default=1)
     parser.add_argument("--recompute", choices=("none", "reentrant", "saved"), default="none")
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--dropless", action="store_true", help="no capacity; healthy steps only")
     return parser.parse_args()
 
 

@@ -99,7 +99,8 @@ def test_each_choice_is_counted_once_however_often_it_is_computed(family: str) -
         assert all((row.router_grad_norm or 0) > 0 for row in rows)
 
 
-@pytest.mark.parametrize("family", ["mixtral", *(pytest.param(name, marks=pytest.mark.slow) for name in FAMILIES if name != "mixtral")])
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
 def test_a_compiled_model_counts_the_same_in_one_graph_and_also_when_it_is_recomputed(family: str) -> None:
     with watching() as watched:
         model = make_model(family)

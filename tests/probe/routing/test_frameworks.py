@@ -14,6 +14,8 @@ ROWS = torch.randn(16, stand_ins.HIDDEN, generator=torch.Generator().manual_seed
 
 
 class Model(nn.Module):
+    """Each router in a layer of its own."""
+
     def __init__(self, *routers: nn.Module) -> None:
         super().__init__()
         self.layers = nn.ModuleList()

@@ -52,7 +52,7 @@ class Watched:
 @contextmanager
 def watching() -> Iterator[Watched]:
     """Watches models that are made from now on. At the end nothing may have failed within the probe."""
-    folder = Path(tempfile.mkdtemp(prefix="routing-", dir="/tmp"))  # noqa: S108
+    folder = Path(tempfile.mkdtemp(prefix="routing-", dir="/tmp"))
     watched = Watched(folder, [1])
     harmless.problems.clear()
     handle = nn.modules.module.register_module_module_registration_hook(watched.routers.make_hook())

@@ -22,9 +22,9 @@ def _drop_frames(dump: Dump) -> None:
         entry["frames"] = []
 
 
-def _two_sizes(draw: Draw, few: tuple[int, ...], world: int, size: int, other: int, *, without: str) -> Job:
+def _two_sizes(draw: Draw, few: tuple[int, ...], world: int, sizes: tuple[int, int], *, without: str) -> Job:
     """``few`` wait with one size, the others with another; one of the two sides has no call sites."""
-    job = Job(draw, world)
+    (size, other), job = sizes, Job(draw, world)
     job.step(3)
     job.issue(Op.ALL_REDUCE, size, ranks=few, is_done=False)
     job.issue(Op.ALL_REDUCE, other, ranks=job.others(*few), is_done=False)
@@ -39,11 +39,10 @@ def _first_rank_is_usual(draw: Draw) -> Case:
     few = draw.ranks(2, range(1, 64))
     return Case(
         scenario=(
-            "64 ranks. At one sequence number 62 of them wait in an all_reduce of 1025 elements, recorded without call "
-            "sites, and "
-            f"ranks {list(few)} in one of 262144. Files are named by host and rank."
+            "64 ranks. At one sequence number 62 of them wait in an all_reduce of 1025 elements, recorded without call sites, "
+            f"and ranks {list(few)} in one of 262144. Files are named by host and rank."
         ),
-        files=_two_sizes(draw, few, 64, 262_144, 1025, without="many").files,
+        files=_two_sizes(draw, few, 64, (262_144, 1025), without="many").files,
         truth=differing(*few, by=Mismatch.SIZE),
     )
 
@@ -52,11 +51,10 @@ def _first_rank_is_odd(draw: Draw) -> Case:
     few = (0, draw.rank(range(1, 64)))
     return Case(
         scenario=(
-            f"64 ranks. At one sequence number ranks {list(few)} wait in an all_reduce of 1025 elements, recorded without "
-            "call sites; "
-            "62 wait in one of 262144."
+            f"64 ranks. At one sequence number ranks {list(few)} wait in an all_reduce of 1025 elements, recorded without call "
+            "sites; 62 wait in one of 262144."
         ),
-        files=_two_sizes(draw, few, 64, 1025, 262_144, without="few").files,
+        files=_two_sizes(draw, few, 64, (1025, 262_144), without="few").files,
         truth=differing(*few, by=Mismatch.SIZE),
     )
 
@@ -65,7 +63,7 @@ def _even_split(draw: Draw) -> Case:
     few = draw.ranks(16, range(32))
     return Case(
         scenario="32 ranks. Half of them wait in an all_reduce of 1025 elements without call sites, half in one of 262144.",
-        files=_two_sizes(draw, few, 32, 1025, 262_144, without="few").files,
+        files=_two_sizes(draw, few, 32, (1025, 262_144), without="few").files,
         truth=differing(by=Mismatch.SIZE, candidates=tuple(range(32))),
     )
 
@@ -81,8 +79,7 @@ def _lines_of_three(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"Only watchdog lines of a job with four ranks. At {seq} rank 3 waits in a broadcast of 64 elements and rank 2 in "
-            "one of "
-            f"24084544. Rank 0 waits in an all_reduce at {seq + 2}. Rank 1 says nothing."
+            f"one of 24084544. Rank 0 waits in an all_reduce at {seq + 2}. Rank 1 says nothing."
         ),
         files=job.files,
         truth=replace(differing(by=Mismatch.SIZE), acceptable=answers),
@@ -164,8 +161,7 @@ def _root_is_ahead(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"{len(job.ranks)} ranks build an all-to-all out of broadcasts. Rank 0, root of broadcast k, has completed it and "
-            "waits in "
-            "k+1; all others wait in k and have issued k+1 as well. Sizes and call sites agree."
+            "waits in k+1; all others wait in k and have issued k+1 as well. Sizes and call sites agree."
         ),
         files=job.files,
         truth=replace(unknown_because("a root may finish first"), acceptable=(Answer(kind=Kind.COMM_STUCK),), exit_code=3),
@@ -202,8 +198,7 @@ def _two_status_lines(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"Watchdog lines only, group 4: rank 0 timed out in broadcast {seq + 1} (completed {seq}), rank 3 in broadcast "
-            f"{seq} "
-            f"(completed {seq - 1}). Both had enqueued {seq + 735}; sizes agree. Ranks 1 and 2 say nothing."
+            f"{seq} (completed {seq - 1}). Both had enqueued {seq + 735}; sizes agree. Ranks 1 and 2 say nothing."
         ),
         files=job.files,
         truth=replace(unknown_because("a root may finish first"), acceptable=(Answer(kind=Kind.COMM_STUCK), NOT_SURE)),
@@ -237,8 +232,8 @@ def _root_of_another_type_and_missing(draw: Draw) -> Case:
     job, culprit = _rooted_types(draw, has_fault=True)
     return Case(
         scenario=(
-            "Broadcasts that are done were recorded with another type on their root. All ranks but "
-            f"{culprit} wait in a later all_reduce; rank {culprit} has nothing outstanding."
+            f"Broadcasts that are done were recorded with another type on their root. All ranks but {culprit} wait in a later "
+            f"all_reduce; rank {culprit} has nothing outstanding."
         ),
         files=job.files,
         truth=missing(culprit),

@@ -21,8 +21,7 @@ def _reads_on(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"All ranks but {late} wait in the barrier behind the restore of a checkpoint. Rank {late} is in `torch.load`; in "
-            "the minute "
-            "between two looks it read more bytes. Nothing was logged for hours."
+            "the minute between two looks it read more bytes. Nothing was logged for hours."
         ),
         files=job.files,
         truth=slow(late, cause=Cause.CHECKPOINT_IO),
@@ -34,8 +33,7 @@ def _reads_nothing(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"All ranks but {late} wait in the barrier behind the restore of a checkpoint. Rank {late} is in `torch.load`; in "
-            "the minute "
-            "between two looks it read nothing."
+            "the minute between two looks it read nothing."
         ),
         files=job.files,
         truth=missing(late, cause=Cause.CHECKPOINT_IO),
@@ -70,8 +68,7 @@ def _save_moves(draw: Draw) -> Case:
     return Case(
         scenario=(
             "Rank 0 consolidates a checkpoint: it is in `torch.save` and wrote more bytes between two looks. The others wait "
-            "in an "
-            "all_reduce of one element, called from `wait_for_save`."
+            "in an all_reduce of one element, called from `wait_for_save`."
         ),
         files=_saving(draw, moved=draw.number(10**7, 10**10)).files,
         truth=slow(0, cause=Cause.CHECKPOINT_IO),
@@ -130,9 +127,8 @@ def _tokenising(draw: Draw) -> Case:
     return Case(
         scenario=(
             "After half an hour the ranks but 0 log that they could not get NCCL's id from rank 0: the store's socket timed "
-            "out. They "
-            "stand in a barrier below `main_process_first`. Rank 0 is tokenising, in `datasets.map`; no operation was ever "
-            "completed."
+            "out. They stand in a barrier below `main_process_first`. Rank 0 is tokenising, in `datasets.map`; no operation "
+            "was ever completed."
         ),
         files=job.files,
         truth=replace(missing(0, cause=Cause.DATA_LOADING), kind=Kind.INIT_STUCK, acceptable=answers),
@@ -146,8 +142,7 @@ def _nobody_prepares(draw: Draw) -> Case:
     return Case(
         scenario=(
             "The ranks but 0 log that they could not get NCCL's id from rank 0 and stand in a barrier. Rank 0 stands in the "
-            "store's "
-            "barrier of `init_process_group`."
+            "store's barrier of `init_process_group`."
         ),
         files=job.files,
         truth=Truth(kind=Kind.INIT_STUCK, acceptable=(NOT_SURE, Answer(kind=Kind.INIT_STUCK, culprits=(0,)))),
@@ -194,8 +189,7 @@ def _worker_in_a_lock(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"Rank {culprit}'s main thread waits for its data loader; the loader's worker, forked after threads were started, "
-            "stands in a "
-            "lock inside the tokenizer. Nothing moved between two looks. The others wait in an all_reduce."
+            "stands in a lock inside the tokenizer. Nothing moved between two looks. The others wait in an all_reduce."
         ),
         files=job.files,
         truth=missing(culprit, cause=Cause.DATA_LOADING),
@@ -207,8 +201,7 @@ def _worker_reads(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"Rank {culprit}'s main thread waits for its data loader. Between two looks it and its workers read more bytes. "
-            "The others "
-            "wait in an all_reduce."
+            "The others wait in an all_reduce."
         ),
         files=job.files,
         truth=slow(culprit, cause=Cause.DATA_LOADING),
@@ -245,8 +238,7 @@ def _evaluates(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"Twelve minutes into an evaluation all ranks but {busy} wait in the barrier behind it. Rank {busy} evaluates: it "
-            "waits for "
-            "its data loader, and read more bytes between two looks."
+            "waits for its data loader, and read more bytes between two looks."
         ),
         files=job.files,
         truth=slow(busy, cause=Cause.DATA_LOADING),
@@ -258,8 +250,7 @@ def _evaluation_stands(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"Twelve minutes into an evaluation all ranks but {busy} wait in the barrier behind it. Rank {busy} waits for its "
-            "data loader "
-            "at both looks, and nothing was read in between."
+            "data loader at both looks, and nothing was read in between."
         ),
         files=job.files,
         truth=missing(busy, cause=Cause.DATA_LOADING),

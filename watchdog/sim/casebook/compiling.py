@@ -32,8 +32,7 @@ def _cache_hit(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"After a restart with a warm compile cache on some nodes, ranks {list(hits)} wait in the step's all_reduce. The "
-            "others "
-            "wait at the same sequence number in an all_gather that the compiler issues to agree with its peers."
+            "others wait at the same sequence number in an all_gather that the compiler issues to agree with its peers."
         ),
         files=job.files,
         truth=differing(*hits, by=Mismatch.OP),
@@ -60,8 +59,7 @@ def _compilers_work(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"Rank {culprit}'s stack is in Inductor's code generation; a compiler it started used 9.5 s of processor time "
-            "between two "
-            "looks 10 s apart. The others wait in the step's all_reduce."
+            "between two looks 10 s apart. The others wait in the step's all_reduce."
         ),
         files=job.files,
         truth=slow(culprit, cause=Cause.COMPILE),
@@ -74,8 +72,7 @@ def _compilers_stuck(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"Rank {culprit}'s stack is in Inductor's code generation at both looks; it and its children did nothing in "
-            "between. The "
-            "others wait in the step's all_reduce."
+            "between. The others wait in the step's all_reduce."
         ),
         files=job.files,
         truth=missing(culprit, cause=Cause.COMPILE),
@@ -95,7 +92,7 @@ def _one_look(draw: Draw) -> Case:
     )
 
 
-def _collected(draw: Draw, *frames: str) -> tuple[Job, int]:
+def _collected(draw: Draw) -> tuple[Job, int]:
     job = Job(draw, draw.world(4, 16))
     culprit = draw.rank(job.ranks)
     job.step(3)
@@ -118,9 +115,8 @@ def _freed_by_the_collector(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"Rank {culprit}'s native stack is in `nvshmem_free`, below a destructor, below Python's garbage collector. "
-            "Freeing "
-            "symmetric memory waits for all peers. The others wait in the step's all_reduce; rank "
-            f"{culprit}'s flight recorder shows nothing outstanding."
+            f"Freeing symmetric memory waits for all peers. The others wait in the step's all_reduce; rank {culprit}'s flight "
+            "recorder shows nothing outstanding."
         ),
         files=job.files,
         truth=Truth(kind=Kind.COMM_STUCK, cause=Cause.FOREIGN_COMM, acceptable=(NOT_SURE, *answers)),
@@ -156,7 +152,10 @@ def _no_native_stack(draw: Draw) -> Case:
     )
 
 
-_REACHED = "successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0. Please check rank 0 logs"
+_REACHED = (
+    "successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0. "
+    "Please check rank 0 logs"
+)
 
 
 def _barrier_names_rank_zero(draw: Draw) -> Case:
@@ -166,8 +165,7 @@ def _barrier_names_rank_zero(draw: Draw) -> Case:
     return Case(
         scenario=(
             "Only logs are left. Every rank but 0 says that it reached the monitored barrier and got an error from rank 0. "
-            "Rank 0 "
-            "logged nothing; what it was doing is not known."
+            "Rank 0 logged nothing; what it was doing is not known."
         ),
         files=job.files,
         truth=replace(missing(0), acceptable=(NOT_SURE,)),
@@ -194,7 +192,7 @@ def _barrier_names_several(draw: Draw) -> Case:
 def _rank_zero_says_nothing(draw: Draw) -> Case:
     job = Job(draw, draw.world(4, 16))
     victim = draw.rank(job.ranks[1:])
-    text = "[/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 25000ms for recv operation to complete"
+    text = "[/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 25000ms for recv operation to complete"
     job.log(victim, f"[rank{victim}]: RuntimeError: {text}\n")
     return Case(
         scenario=f"Rank {victim} logged that gloo waited 25 s for a receive. Nothing says from whom, and nothing else is left.",
@@ -223,8 +221,7 @@ def _dispatch_times_out(draw: Draw) -> Case:
     return Case(
         scenario=(
             "The ranks of the first node log a time-out of the experts' dispatch. All ranks but 8 wait in the all_to_all; "
-            "rank 8, "
-            "first of the second node, compiles: its nvcc works between two looks."
+            "rank 8, first of the second node, compiles: its nvcc works between two looks."
         ),
         files=job.files,
         truth=slow(late, cause=Cause.COMPILE),

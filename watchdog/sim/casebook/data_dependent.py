@@ -33,14 +33,12 @@ def _no_image(draw: Draw) -> Case:
     few = draw.minority(world)
     job, size, other = _branch(draw, Op.ALL_GATHER, few, world, _TEXT_ONLY)
     seeing = draw.rank(job.others(*few))
-    job.log(seeing, fingerprints(seeing, few[0], 2373, "_ALLGATHER_BASE", other, size))
+    job.log(seeing, fingerprints((seeing, few[0]), 2373, "_ALLGATHER_BASE", (other, size)))
     return Case(
         scenario=(
             f"ZeRO-3 with images on some micro batches. Ranks {list(few)} had text only: they gather the parameters of "
-            "`layer_0` "
-            f"({size} elements). The others gather those of `vision_tower` ({other}) at the same sequence number. Detail mode "
-            "has "
-            "logged the difference."
+            f"`layer_0` ({size} elements). The others gather those of `vision_tower` ({other}) at the same sequence number. "
+            "Detail mode has logged the difference."
         ),
         files=job.files,
         truth=differing(*few, by=Mismatch.SIZE),
@@ -62,13 +60,12 @@ def _fingerprint_only(draw: Draw) -> Case:
     job = Job(draw, draw.world(4, 16))
     size, other = draw.sizes(2)
     for rank in job.ranks[1:]:
-        job.log(rank, fingerprints(rank, 0, 2373, "_ALLGATHER_BASE", other, size))
+        job.log(rank, fingerprints((rank, 0), 2373, "_ALLGATHER_BASE", (other, size)))
     answers = (NOT_SURE, Answer(kind=Kind.DESYNC, culprits=(0,)))
     return Case(
         scenario=(
             f"Only logs are left. Ranks 1 to {len(job.ranks) - 1} each say that rank 0 runs operation 2373 with {size} "
-            "elements and "
-            f"they themselves with {other}."
+            f"elements and they themselves with {other}."
         ),
         files=job.files,
         truth=replace(differing(by=Mismatch.SIZE), acceptable=answers),
@@ -95,11 +92,9 @@ def _dummy_forward(draw: Draw) -> Case:
     job, few = _short_backward(draw)
     return Case(
         scenario=(
-            f"Ranks {list(few)} had fewer samples and ran a padded forward pass whose loss is not part of the total. They "
-            "wait in the "
-            "optimizer's all_reduce of one element; the others are at the same sequence number in a reduce_scatter of "
-            "backward. "
-            "The forward passes had equally many operations."
+            f"Ranks {list(few)} had fewer samples and ran a padded forward pass whose loss is not part of the total. They wait "
+            "in the optimizer's all_reduce of one element; the others are at the same sequence number in a reduce_scatter of "
+            "backward. The forward passes had equally many operations."
         ),
         files=job.files,
         truth=differing(*few, by=Mismatch.OP),
@@ -146,8 +141,7 @@ def _conditional_parameters(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"FSDP2; some parameters have gradients on some ranks only. Ranks {list(few)} wait in a reduce_scatter of {size} "
-            "elements, "
-            f"the others in one of {other}, at the same sequence number."
+            f"elements, the others in one of {other}, at the same sequence number."
         ),
         files=job.files,
         truth=differing(*few, by=Mismatch.SIZE),
@@ -186,9 +180,8 @@ def _memory_error_ends_it(draw: Draw) -> Case:
     job, culprit = _out_of_memory(draw, is_told=True)
     return Case(
         scenario=(
-            f"Rank {culprit} logged a CUDA out-of-memory traceback; its process is gone (exit code 1) and its GPU is idle. "
-            "The others "
-            "wait in an all_gather with their GPUs at 100 %."
+            f"Rank {culprit} logged a CUDA out-of-memory traceback; its process is gone (exit code 1) and its GPU is idle. The "
+            "others wait in an all_gather with their GPUs at 100 %."
         ),
         files=job.files,
         truth=Truth(kind=Kind.DEAD_RANK, cause=Cause.EXCEPTION, culprits=(culprit,), victims_exclude=(culprit,)),
@@ -203,8 +196,7 @@ def _skips_the_batch(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"Rank {culprit} logged that it ran out of memory and skipped the batch; it lives. At the same sequence number it "
-            "waits in "
-            "an all_reduce of another size than all others, called from `catch_up_batch`."
+            "waits in an all_reduce of another size than all others, called from `catch_up_batch`."
         ),
         files=job.files,
         truth=differing(culprit, by=Mismatch.SIZE),
@@ -219,8 +211,7 @@ def _everyone_spins(draw: Draw) -> Case:
     return Case(
         scenario=(
             "Every GPU is at 100 %. Every rank's watchdog logs the same time-out of the same all_gather. No process ended "
-            "before, "
-            "nothing else was logged, and there are no dumps and no stacks."
+            "before, nothing else was logged, and there are no dumps and no stacks."
         ),
         files=job.files,
         truth=unknown_because("all look alike", acceptable=(Answer(kind=Kind.COMM_STUCK),)),

@@ -28,8 +28,7 @@ def _all_in_launches(draw: Draw) -> Case:
     return Case(
         scenario=(
             "Four ranks stand in kernel launches at four different lines of the model; natively all are in `cuLaunchKernel`. "
-            "The GPUs are "
-            "at 96 % with almost no power and no memory traffic. Every collective is done, with equal counts."
+            "The GPUs are at 96 % with almost no power and no memory traffic. Every collective is done, with equal counts."
         ),
         files=_jammed(draw, has_series=True).files,
         truth=Truth(
@@ -72,8 +71,7 @@ def _first_load(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"Rank {culprit} uses a kernel for the first time; natively it is in `cuLibraryLoadData`, which waits until the "
-            "device is idle. "
-            "The others' devices spin in an all_reduce that it has not issued."
+            "device is idle. The others' devices spin in an all_reduce that it has not issued."
         ),
         files=job.files,
         truth=replace(missing(culprit, cause=Cause.NATIVE_CODE), acceptable=answers),
@@ -171,9 +169,8 @@ def _one_device_differs(draw: Draw) -> Case:
     answers = (Answer(kind=Kind.DEVICE_STUCK, culprits=(culprit,)), Answer(kind=Kind.MISSING_PARTICIPANT, culprits=(culprit,)))
     return Case(
         scenario=(
-            f"All GPUs but that of rank {culprit} spin at little power in an all_reduce that rank {culprit} has not issued: "
-            "it waits in "
-            "`torch.cuda.synchronize` for its own GPU, which draws much more. The driver reports nothing."
+            f"All GPUs but that of rank {culprit} spin at little power in an all_reduce that rank {culprit} has not issued: it "
+            "waits in `torch.cuda.synchronize` for its own GPU, which draws much more. The driver reports nothing."
         ),
         files=job.files,
         truth=Truth(kind=Kind.DEVICE_STUCK, cause=Cause.GPU_KERNEL, culprits=(culprit,), acceptable=answers),
@@ -199,8 +196,7 @@ def _waits_for_device(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"All ranks but {culprit} wait in an all_reduce. Rank {culprit} has not issued it: it waits in "
-            "`torch.cuda.synchronize`, with "
-            "nothing of NCCL outstanding. No GPU was seen."
+            "`torch.cuda.synchronize`, with nothing of NCCL outstanding. No GPU was seen."
         ),
         files=job.files,
         truth=Truth(

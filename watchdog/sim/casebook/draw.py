@@ -1,7 +1,7 @@
 """Chance for one case: which rank, how many, what names. The same seed and family give the same bytes."""
 
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from pardbg.watchdog.model.recording import Frame
 
@@ -43,6 +43,10 @@ class Draw:
     def ranks(self, count: int, among: Collection[int] | range) -> tuple[int, ...]:
         """Some of these ranks, sorted."""
         return tuple(sorted(self._chance.sample(list(among), count)))
+
+    def several(self, lines: Sequence[str]) -> list[str]:
+        """Some of these, in their order."""
+        return [line for line in lines if self._chance.random() < 0.5]
 
     def minority(self, world: int) -> tuple[int, ...]:
         """So few ranks that the others are a clear majority."""

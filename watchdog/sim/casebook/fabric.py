@@ -1,79 +1,15 @@
-"""Links, NICs and the driver, as logs tell of them (C61, C62, C64, C65, C67, C68, C70, C71, C73, C74, C105)."""
+"""Links, NICs and the driver, as logs tell of them (C64, C65, C68, C70, C71, C74)."""
 
 from pardbg.watchdog.model.names import Cause, CollectorName, Kind
 from pardbg.watchdog.sim.casebook.case import Case, Family, less_seen, near_miss, reported
 from pardbg.watchdog.sim.casebook.draw import Draw
 from pardbg.watchdog.sim.casebook.job import Job
-from pardbg.watchdog.sim.casebook.lines import nccl, nccl_comm, timeout, xid
+from pardbg.watchdog.sim.casebook.lines import timeout, xid
 from pardbg.watchdog.sim.faults.absent import missing
 from pardbg.watchdog.sim.instruction import Op
-from pardbg.watchdog.sim.truth import NOT_SURE, Answer, Truth, unknown_because
+from pardbg.watchdog.sim.truth import Answer, Truth, unknown_because
 
 _LOG, _KERNEL = CollectorName.RANK_LOG, CollectorName.KERNEL_LOG
-
-
-def _say(job: Job, rank: int, text: str, *, level: str = "INFO") -> None:
-    job.log(rank, nccl(job.host(rank), job.pid(rank), rank % 8, text, level=level))
-
-
-def _comm(job: Job, rank: int, what: str) -> None:
-    job.log(rank, nccl_comm(job.host(rank), job.pid(rank), rank % 8, rank, len(job.ranks), what))
-
-
-_STAGES = ("Bootstrap : Using eth0:10.0.0.2<0>", "Channel 00/08 : 0 1 2 3", "Connected all rings")
-
-
-def _seven_and_eight(draw: Draw) -> Case:
-    job = Job(draw, 15, per_host=8)
-    for rank in job.ranks:
-        _comm(job, rank, "Init START")
-        for stage in _STAGES[: 1 + draw.number(0, 2)]:
-            _say(job, rank, stage)
-    return Case(
-        scenario=(
-            "Fifteen ranks on two nodes, eight and seven. All log that NCCL's set-up starts; they stand at three different "
-            "stages of it, "
-            "and none logs that it is complete."
-        ),
-        files=job.files,
-        truth=Truth(kind=Kind.INIT_STUCK, cause=Cause.BOOTSTRAP, acceptable=(Answer(kind=Kind.INIT_STUCK), NOT_SURE)),
-        is_ended_unsaid=True,
-    )
-
-
-def _half_complete(draw: Draw) -> Case:
-    job = Job(draw, 8, per_host=4)
-    for rank in job.ranks:
-        _comm(job, rank, "Init START")
-        if rank % 2 == 0:
-            _comm(job, rank, "Init COMPLETE")
-    odd = tuple(rank for rank in job.ranks if rank % 2)
-    return Case(
-        scenario=(
-            "Eight ranks on two nodes start NCCL's set-up. Those with even numbers log that it is complete, the others do not."
-        ),
-        files=job.files,
-        truth=Truth(kind=Kind.INIT_STUCK, candidates=odd, acceptable=(Answer(kind=Kind.INIT_STUCK), NOT_SURE)),
-        is_ended_unsaid=True,
-    )
-
-
-def _all_complete(draw: Draw) -> Case:
-    job = Job(draw, 8, per_host=4)
-    late = draw.rank(job.ranks)
-    for rank in job.ranks:
-        _comm(job, rank, "Init START")
-        _comm(job, rank, "Init COMPLETE")
-    job.step(2)
-    job.issue(Op.ALL_REDUCE, 1024, ranks=job.others(late), is_done=False)
-    return Case(
-        scenario=(
-            f"NCCL's set-up is complete on all ranks. All ranks but {late} wait in a later all_reduce; rank {late} has not "
-            "entered it."
-        ),
-        files=job.files,
-        truth=missing(late),
-    )
 
 
 def _stuck_everywhere(draw: Draw, world: int, *, first: bool = False) -> Job:
@@ -93,15 +29,14 @@ def _port_flaps(draw: Draw) -> Case:
     bad = draw.number(0, 3)
     for rank in range(8 * bad, 8 * bad + 8):
         for _ in range(draw.number(2, 5)):
-            _say(job, rank, _PORT, level="WARN")
+            job.nccl(rank, _PORT, level="WARN")
     other = (bad + 1) % 4
-    _say(job, 8 * other, _COMPLETION, level="WARN")
+    job.nccl(8 * other, _COMPLETION, level="WARN")
     host = job.host(8 * bad)
     return Case(
         scenario=(
             f"Every rank waits in the same all_reduce. The ranks on {host} logged port errors of their InfiniBand card, "
-            "several times. A "
-            "rank of another node logged a completion error."
+            "several times. A rank of another node logged a completion error."
         ),
         files=job.files,
         truth=Truth(kind=Kind.COMM_STUCK, cause=Cause.NETWORK, hosts=(host,), acceptable=(Answer(kind=Kind.COMM_STUCK),)),
@@ -119,74 +54,32 @@ def _no_port_errors(draw: Draw) -> Case:
 
 def _no_route(draw: Draw) -> Case:
     job = _stuck_everywhere(draw, 16, first=True)
-    _say(job, 3, _COMPLETION, level="WARN")
+    job.nccl(3, _COMPLETION, level="WARN")
     return Case(
         scenario=(
             "Every rank waits in its first operation. Each attempt, one rank of the first node logs a completion error 12 to "
-            "the same "
-            "peer; no port errors."
+            "the same peer; no port errors."
         ),
         files=job.files,
         truth=Truth(
-            kind=Kind.COMM_STUCK, cause=Cause.NETWORK, acceptable=(Answer(kind=Kind.INIT_STUCK), Answer(kind=Kind.COMM_STUCK))
+            kind=Kind.COMM_STUCK,
+            cause=Cause.NETWORK,
+            hosts=(job.host(3), "10.0.0.3"),
+            acceptable=(Answer(kind=Kind.INIT_STUCK), Answer(kind=Kind.COMM_STUCK)),
         ),
-    )
-
-
-_SHM = "Error: failed to extend /dev/shm/nccl-AbCdEf to 9637892 bytes, error: No space left on device (28)"
-
-
-def _shared_memory_full(draw: Draw) -> Case:
-    job = Job(draw, 8)
-    full = (0, 1)
-    for rank in job.ranks:
-        _comm(job, rank, "Init START")
-    for rank in full:
-        _say(job, rank, _SHM, level="WARN")
-    _say(job, 2, "socketProgress: Connection closed by remote peer node00<41234>", level="WARN")
-    return Case(
-        scenario=(
-            "Ranks 0 and 1 logged that a file in /dev/shm could not grow: no space left. Later rank 2 logged that a peer "
-            "closed a "
-            "connection. NCCL's set-up is complete nowhere."
-        ),
-        files=job.files,
-        truth=Truth(
-            kind=Kind.INIT_STUCK,
-            cause=Cause.SHM,
-            culprits=full,
-            acceptable=(Answer(kind=Kind.INIT_STUCK, cause=Cause.SHM), Answer(kind=Kind.INIT_STUCK, culprits=full)),
-        ),
-        is_ended_unsaid=True,
-    )
-
-
-def _connection_closed_only(draw: Draw) -> Case:
-    job = Job(draw, 8)
-    victim = draw.rank(job.ranks)
-    _comm(job, victim, "Init START")
-    _say(job, victim, "socketProgress: Connection closed by remote peer node00<41234>", level="WARN")
-    return Case(
-        scenario=(
-            f"Rank {victim} logged that NCCL's set-up starts and then that a peer closed a connection. Nothing else is left."
-        ),
-        files=job.files,
-        truth=unknown_because("a victim's words only", acceptable=(Answer(kind=Kind.INIT_STUCK),)),
-        is_ended_unsaid=True,
     )
 
 
 def _first_over_p2p(draw: Draw) -> Case:
     job = _stuck_everywhere(draw, 2, first=True)
     for rank in job.ranks:
-        _comm(job, rank, "Init COMPLETE")
-        _say(job, rank, f"Channel 00/0 : {rank}[{rank}] -> {1 - rank}[{1 - rank}] via P2P/direct pointer")
+        job.nccl_comm(rank, "Init COMPLETE")
+        job.nccl(rank, f"Channel 00/0 : {rank}[{rank}] -> {1 - rank}[{1 - rank}] via P2P/direct pointer")
         job.gpu(rank, util=100, power_w=160)
     return Case(
         scenario=(
             "Two GPUs of one machine. NCCL's set-up is complete, over direct access between the GPUs. The first operation of "
-            "all never "
-            "ends; both GPUs are at 100 % without memory traffic. With NCCL_P2P_DISABLE=1 it works."
+            "all never ends; both GPUs are at 100 % without memory traffic. With NCCL_P2P_DISABLE=1 it works."
         ),
         files=job.files,
         truth=Truth(
@@ -221,9 +114,8 @@ def _consequence_of(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"Every rank waits in the same all_reduce. The kernel log has Xid 45 lines only: on the GPU of rank {bad} `caused "
-            "by previous "
-            f"Xid 149`, on those of ranks {list(peers)} `caused by previous Xid 145`. The lines of 149 and 145 themselves are "
-            "lost."
+            f"by previous Xid 149`, on those of ranks {list(peers)} `caused by previous Xid 145`. The lines of 149 and 145 "
+            "themselves are lost."
         ),
         files=job.files,
         truth=Truth(
@@ -269,8 +161,7 @@ def _fatal_links(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"The processes of ranks {list(pair)} were aborted (-6). The kernel log has fatal NVLink errors (Xid 145) on both "
-            "their GPUs. The "
-            "others wait in an all_reduce."
+            "their GPUs. The others wait in an all_reduce."
         ),
         files=job.files,
         truth=Truth(
@@ -296,43 +187,6 @@ def _harmless_links(draw: Draw) -> Case:
         ),
         files=job.files,
         truth=Truth(kind=Kind.COMM_STUCK),
-    )
-
-
-def _multicast_fails(draw: Draw) -> Case:
-    job = Job(draw, 16)
-    for rank in job.ranks:
-        _comm(job, rank, "Init START")
-        if rank >= 8:
-            _say(
-                job, rank, "Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 401", level="WARN"
-            )
-    host = job.host(8)
-    return Case(
-        scenario=(
-            f"Sixteen ranks on two nodes start NCCL's set-up; none completes it. All eight ranks on {host} warn that "
-            "multicast memory could "
-            "not be bound, with CUDA error 401. The first node logs no warning."
-        ),
-        files=job.files,
-        truth=Truth(
-            kind=Kind.INIT_STUCK,
-            hosts=(host,),
-            acceptable=(Answer(kind=Kind.INIT_STUCK), Answer(kind=Kind.INIT_STUCK, culprits=())),
-        ),
-        is_ended_unsaid=True,
-    )
-
-
-def _no_warning(draw: Draw) -> Case:
-    job = Job(draw, 16)
-    for rank in job.ranks:
-        _comm(job, rank, "Init START")
-    return Case(
-        scenario="Sixteen ranks on two nodes start NCCL's set-up; none completes it, and nothing warns.",
-        files=job.files,
-        truth=Truth(kind=Kind.INIT_STUCK, acceptable=(Answer(kind=Kind.INIT_STUCK), NOT_SURE)),
-        is_ended_unsaid=True,
     )
 
 
@@ -375,16 +229,6 @@ def _timeouts_everywhere(draw: Draw) -> Case:
 
 FAMILIES = (
     Family(
-        number="C61",
-        title="bootstrap with seven and eight ranks",
-        variants=(reported(_seven_and_eight, _LOG), near_miss(_all_complete)),
-    ),
-    Family(
-        number="C62",
-        title="half of the ranks complete the set-up",
-        variants=(reported(_half_complete, _LOG), near_miss(_all_complete)),
-    ),
-    Family(
         number="C64",
         title="an InfiniBand port flaps",
         variants=(reported(_port_flaps, _LOG), less_seen(_no_port_errors)),
@@ -393,11 +237,6 @@ FAMILIES = (
         number="C65",
         title="NICs that cannot reach each other",
         variants=(reported(_no_route, _LOG), near_miss(_port_flaps, _LOG), less_seen(_first_unexplained)),
-    ),
-    Family(
-        number="C67",
-        title="/dev/shm is full",
-        variants=(reported(_shared_memory_full, _LOG), less_seen(_connection_closed_only, _LOG)),
     ),
     Family(
         number="C68",
@@ -413,11 +252,6 @@ FAMILIES = (
         number="C71",
         title="NVLink errors across the node",
         variants=(reported(_fatal_links, _KERNEL), near_miss(_harmless_links, _KERNEL)),
-    ),
-    Family(
-        number="C73",
-        title="the fabric manager was restarted",
-        variants=(reported(_multicast_fails, _LOG), near_miss(_no_warning, _LOG)),
     ),
     Family(
         number="C74",

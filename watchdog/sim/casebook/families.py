@@ -17,9 +17,12 @@ from pardbg.watchdog.sim.casebook import (
     order,
     rank_zero_only,
     recorders,
+    setting_up,
+    transfers,
 )
 from pardbg.watchdog.sim.casebook.case import Case, Family, Variant
 from pardbg.watchdog.sim.casebook.draw import Draw
+from pardbg.watchdog.sim.casebook.dress import dress
 
 _MODULES = (
     arguments,
@@ -35,6 +38,8 @@ _MODULES = (
     order,
     rank_zero_only,
     recorders,
+    setting_up,
+    transfers,
 )
 FAMILIES: tuple[Family, ...] = tuple(
     sorted((family for module in _MODULES for family in module.FAMILIES), key=lambda family: int(family.number[1:]))
@@ -60,7 +65,8 @@ class Instance(Noun, frozen=True, kw_only=True):
 
     def build(self) -> Case:
         """Makes the files and the truth. Equal instances are equal to the byte."""
-        return self.variant.build(Draw(f"{self.family.number}/{self.variant.name}", self.seed))
+        name = f"{self.family.number}/{self.variant.name}"
+        return dress(self.variant.build(Draw(name, self.seed)), Draw(f"{name}/dress", self.seed))
 
 
 def instances(seeds: range) -> Iterator[Instance]:

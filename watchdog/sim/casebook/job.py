@@ -13,6 +13,7 @@ from pardbg.watchdog.model.process import ProcessSample
 from pardbg.watchdog.model.recording import Frame
 from pardbg.watchdog.sim.callsites import operation_frames
 from pardbg.watchdog.sim.casebook.draw import Draw
+from pardbg.watchdog.sim.casebook.lines import nccl, nccl_comm
 from pardbg.watchdog.sim.dump import Dump, encode_json, encode_pickle, silent_dump, whole_dump
 from pardbg.watchdog.sim.history import FIRST_STEP_NS
 from pardbg.watchdog.sim.instruction import CallSite, Launch, Op, Operation
@@ -48,7 +49,7 @@ class Job:
         self.dump_name = "nccl_trace_rank_{rank}".format
         self.has_job_file = True
         self.is_json = False
-        self.ring = {rank: _RING for rank in self.ranks}
+        self.ring = dict.fromkeys(self.ranks, _RING)
 
     def host(self, rank: int) -> str:
         """The host a rank runs on."""
@@ -76,7 +77,7 @@ class Job:
         """The stack of a call of ``op`` from these frames of the training code, or from the training step itself."""
         return (*operation_frames(op), *own, *(self.base if base is None else base))
 
-    def issue(
+    def issue(  # noqa: PLR0913 - what is left out is the usual
         self,
         op: Op,
         size: int = 1024,
@@ -162,10 +163,9 @@ class Job:
 
     def look(self, rank: int, *, seconds_apart: float = 10.0, **after: Any) -> None:
         """Two looks at a rank's process, some seconds apart; ``after`` is what changed in between (differences of numbers)."""
-        first = {"state": "S", "system_call": "futex", "moved_bytes": 10**9, "cpu_s": 900.0, "voluntary_switches": 52_000}
-        changed = {"still_s": seconds_apart, **{name: first.get(name, 0) + value for name, value in after.items()}}
-        for sample, values in enumerate(({**first, "still_s": 0.0}, {**first, **changed})):
-            self._looks[rank, sample] = ProcessSample(sample=sample, pid=self.pid(rank), started_ticks=4_000 + rank, **values)
+        changed = {name: value + after.get(name, 0) for name, value in _FIRST_LOOK.items()}
+        for sample, values in enumerate(({**_FIRST_LOOK, "still_s": 0.0}, {**changed, "still_s": seconds_apart})):
+            self.see(rank, sample, state="S", system_call="futex", **values)
         self._threads[rank, 1, ""] = self._threads[rank, 0, ""]
 
     def see(self, rank: int, sample: int, **values: Any) -> None:
@@ -175,6 +175,14 @@ class Job:
     def log(self, rank: int, text: str) -> None:
         """Adds to the log of one rank."""
         self.file(f"log_rank{rank}.txt", text)
+
+    def nccl(self, rank: int, text: str, *, level: str = "INFO") -> None:
+        """Has NCCL say something in a rank's log."""
+        self.log(rank, nccl(self.host(rank), self.pid(rank), rank % 8, text, level=level))
+
+    def nccl_comm(self, rank: int, what: str) -> None:
+        """Has NCCL say that something of the communicator of all ranks starts or is complete."""
+        self.log(rank, nccl_comm(self.host(rank), self.pid(rank), rank, len(self.ranks), what))
 
     def kernel(self, host: str, text: str) -> None:
         """Adds to the kernel log of a host."""
@@ -250,6 +258,7 @@ class Job:
         }
 
 
+_FIRST_LOOK = {"moved_bytes": 10**9, "cpu_s": 900.0, "voluntary_switches": 52_000}
 _CARD = {"power_limit_w": 700, "sm_clock_mhz": 1980, "temperature_c": 45, "clock_reasons": 0}
 
 

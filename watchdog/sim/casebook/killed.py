@@ -5,7 +5,7 @@ from pardbg.watchdog.sim.casebook.case import Case, Family, less_seen, near_miss
 from pardbg.watchdog.sim.casebook.compiling import slow
 from pardbg.watchdog.sim.casebook.draw import Draw
 from pardbg.watchdog.sim.casebook.job import Job
-from pardbg.watchdog.sim.casebook.lines import broken_pipe, nccl, nccl_comm, oom_kill, torchrun_report, traceback
+from pardbg.watchdog.sim.casebook.lines import broken_pipe, oom_kill, torchrun_report, traceback
 from pardbg.watchdog.sim.casebook.places import LAUNCH_TOP, LOAD
 from pardbg.watchdog.sim.instruction import Op
 from pardbg.watchdog.sim.truth import NOT_SURE, Answer, Truth, unknown_because
@@ -46,8 +46,7 @@ def _kernel_killed_it(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"torchrun reports exit code -9 (SIGKILL) for rank {culprit}, pid {job.pid(culprit)}, and -15 for the others. The "
-            "kernel log "
-            f"of the host says that process {job.pid(culprit)} was killed because its cgroup ran out of memory."
+            f"kernel log of the host says that process {job.pid(culprit)} was killed because its cgroup ran out of memory."
         ),
         files=job.files,
         truth=dead(culprit, cause=Cause.OOM_KILLED),
@@ -60,8 +59,7 @@ def _kernel_killed_another(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"torchrun reports exit code -9 (SIGKILL) for rank {culprit}, pid {job.pid(culprit)}, and -15 for the others. The "
-            "kernel log "
-            "says that a Java process of another service, pid 977, was killed for memory."
+            "kernel log says that a Java process of another service, pid 977, was killed for memory."
         ),
         files=job.files,
         truth=dead(culprit, cause=Cause.SIGNAL),
@@ -91,8 +89,7 @@ def _memory_at_the_save(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"During a checkpoint the process of rank {culprit} ended with 137. The kernel log of its host says that this "
-            "process was "
-            "killed for memory. The others wait in a barrier."
+            "process was killed for memory. The others wait in a barrier."
         ),
         files=job.files,
         truth=dead(culprit, cause=Cause.OOM_KILLED, status=Status.HUNG),
@@ -131,8 +128,7 @@ def _still_restoring(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"After a restart all ranks but {late} wait in the barrier behind the restore, without output for hours. Rank "
-            f"{late} is in "
-            "`torch.load`; between two looks a minute apart it read more bytes."
+            f"{late} is in `torch.load`; between two looks a minute apart it read more bytes."
         ),
         files=job.files,
         truth=slow(late, cause=Cause.CHECKPOINT_IO),
@@ -158,9 +154,8 @@ def _first_error_first(draw: Draw) -> Case:
     )
     return Case(
         scenario=(
-            f"Rank {culprit} logged a traceback that ends in an illegal memory access. Three seconds later the others log "
-            "that the "
-            "store's connection broke. Ray says that a worker died, possibly of memory."
+            f"Rank {culprit} logged a traceback that ends in an illegal memory access. Three seconds later the others log that "
+            "the store's connection broke. Ray says that a worker died, possibly of memory."
         ),
         files=job.files,
         truth=dead(culprit, cause=Cause.EXCEPTION),
@@ -180,7 +175,7 @@ def _only_consequences(draw: Draw) -> Case:
     )
 
 
-_SEND = "[/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:116] Timed out waiting 1800000ms for send operation to complete"
+_SEND = "[/gloo/transport/tcp/unbound_buffer.cc:116] Timed out waiting 1800000ms for send operation to complete"
 
 
 def _raised_before_the_timeout(draw: Draw) -> Case:
@@ -192,8 +187,7 @@ def _raised_before_the_timeout(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"Rank {culprit} logged a traceback of its own (an empty sequence). Half an hour later rank {waiting} logged that "
-            "gloo waited "
-            f"1800 s for a send. Rank {launching} is in a kernel launch that does not return."
+            f"gloo waited 1800 s for a send. Rank {launching} is in a kernel launch that does not return."
         ),
         files=job.files,
         truth=dead(culprit, cause=Cause.EXCEPTION),
@@ -217,10 +211,10 @@ def _starting(draw: Draw, *, warns: bool) -> tuple[Job, int]:
     job = Job(draw, 16)
     culprit = draw.rank(job.ranks)
     for rank in job.ranks:
-        job.log(rank, nccl_comm(job.host(rank), job.pid(rank), rank % 8, rank, 16, "Init START"))
+        job.nccl_comm(rank, "Init START")
         if warns and rank == culprit:
-            job.log(rank, nccl(job.host(rank), job.pid(rank), rank % 8, "Cuda failure 2 'out of memory'", level="WARN"))
-            job.log(rank, nccl(job.host(rank), job.pid(rank), rank % 8, "init.cc:1358 -> 1"))
+            job.nccl(rank, "Cuda failure 2 'out of memory'", level="WARN")
+            job.nccl(rank, "init.cc:1358 -> 1")
     return job, culprit
 
 
@@ -230,8 +224,7 @@ def _memory_at_the_start(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"Sixteen ranks log that NCCL's set-up starts; none logs that it is complete. Rank {culprit} logs a CUDA "
-            "out-of-memory "
-            "warning inside it. All processes live."
+            "out-of-memory warning inside it. All processes live."
         ),
         files=job.files,
         truth=Truth(kind=Kind.INIT_STUCK, culprits=(culprit,), acceptable=answers),

@@ -43,8 +43,7 @@ def _still_in_the_loop(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"Every rank but {culprit} waits in an all_reduce of the training step. Rank {culprit} has finished the one "
-            "before; "
-            "its stack is in the iterator of the data loader, called from `train`."
+            "before; its stack is in the iterator of the data loader, called from `train`."
         ),
         files=job.files,
         truth=missing(culprit, cause=Cause.DATA_LOADING),
@@ -57,8 +56,7 @@ def _stack_not_taken(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"Every rank but {culprit} waits in an all_reduce of the training step. The flight recorder of rank {culprit} "
-            "shows "
-            "nothing outstanding, and the same operations before. Nobody took its stack."
+            "shows nothing outstanding, and the same operations before. Nobody took its stack."
         ),
         files=job.files,
         truth=missing(culprit),
@@ -89,9 +87,8 @@ def _exited_cleanly(draw: Draw) -> Case:
         job.end(rank, 0)
     return Case(
         scenario=(
-            f"Of {len(job.ranks)} ranks the processes of {list(gone)} have ended with exit code 0. The others live and wait "
-            "in the "
-            "all_reduce of step 8. Early stopping is switched on; every rank decides by its own loss."
+            f"Of {len(job.ranks)} ranks the processes of {list(gone)} have ended with exit code 0. The others live and wait in "
+            "the all_reduce of step 8. Early stopping is switched on; every rank decides by its own loss."
         ),
         files=job.files,
         truth=Truth(kind=Kind.DEAD_RANK, cause=Cause.EXITED, culprits=gone, victims_exclude=gone),
@@ -104,9 +101,8 @@ def _evaluates_instead(draw: Draw) -> Case:
         job.stand(rank, _SLEEP, draw.own("final_report", "report.py"), *job.base[2:])
     return Case(
         scenario=(
-            f"Ranks {list(gone)} of {len(job.ranks)} live, have nothing outstanding, and stand in `final_report`, which "
-            "`main` calls "
-            "after `train` has returned. The others wait in the all_reduce of step 8."
+            f"Ranks {list(gone)} of {len(job.ranks)} live, have nothing outstanding, and stand in `final_report`, which `main` "
+            "calls after `train` has returned. The others wait in the all_reduce of step 8."
         ),
         files=job.files,
         truth=replace(missing(*gone, cause=Cause.LEFT_LOOP), acceptable=_hosts(gone, Cause.SLEEPING)),
@@ -147,9 +143,8 @@ def _idle_majority(draw: Draw) -> Case:
         job.stand(rank, wait, schedule, *job.base[2:])
     return Case(
         scenario=(
-            f"{len(job.ranks)} ranks serve a mixture-of-experts model; each takes its own requests. Rank {busy} has tokens "
-            "and waits "
-            "in the experts' all_to_all. All others are back in the scheduler and wait for requests; they have nothing "
+            f"{len(job.ranks)} ranks serve a mixture-of-experts model; each takes its own requests. Rank {busy} has tokens and "
+            "waits in the experts' all_to_all. All others are back in the scheduler and wait for requests; they have nothing "
             "outstanding."
         ),
         files=job.files,

@@ -17,7 +17,7 @@ def glog(rank: int, second: float, text: str, *, file: str = "ProcessGroupNCCL.c
     return f"[rank{rank}]:[{level}1129 {clock(second)} {file}] {text}\n"
 
 
-def timeout(
+def timeout(  # noqa: PLR0913 - the line has as many fields
     rank: int,
     second: float,
     seq: int,
@@ -35,7 +35,9 @@ def timeout(
     return glog(rank, second, f"{who} {caught}: {work} ran for {limit_s * 1000 + 12} milliseconds before timing out.")
 
 
-def progress(rank: int, second: float, work: int, enqueued: int, completed: int, *, group: str = "0") -> str:
+def progress(  # noqa: PLR0913 - the line has as many fields
+    rank: int, second: float, work: int, enqueued: int, completed: int, *, group: str = "0"
+) -> str:
     """What the watchdog says of how far the group is."""
     who = f"[PG ID {group} PG GUID {group} Rank {rank}]"
     status = f"PG status: last enqueued work: {enqueued}, last completed work: {completed}"
@@ -57,12 +59,13 @@ def broken_pipe(rank: int, second: float) -> str:
     return glog(rank, second, f"[PG ID 0 PG GUID 0 Rank {rank}] {text}Broken pipe", file="ProcessGroupNCCL.cpp:1682", level="W")
 
 
-def fingerprints(rank: int, other: int, seq: int, op: str, shape: int, other_shape: int) -> str:
+def fingerprints(ranks: tuple[int, int], seq: int, op: str, shapes: tuple[int, int]) -> str:
     """TORCH_DISTRIBUTED_DEBUG=DETAIL finds that two ranks differ."""
+    (rank, other), (shape, other_shape) = ranks, shapes
     here, there = (
         f"CollectiveFingerPrint(SequenceNumber={seq}, OpType={op}, TensorShape=[{size}], TensorDtypes=BFloat16, "
         "TensorDeviceTypes=TensorOptions(dtype=float (default), device=cuda, layout=Strided (default), requires_grad=false))"
-        for size in (shape, other_shape)
+        for size in shapes
     )
     return (
         f"[rank{rank}]: RuntimeError: Detected mismatch between collectives on ranks. Rank {rank} is running collective: "
@@ -122,9 +125,11 @@ def nccl(host: str, pid: int, device: int, text: str, *, level: str = "INFO") ->
     return f"{host}:{pid}:{pid + 71} [{device}] NCCL {level} {text}\n"
 
 
-def nccl_comm(host: str, pid: int, device: int, rank: int, ranks: int, what: str) -> str:
+def nccl_comm(host: str, pid: int, rank: int, ranks: int, what: str) -> str:
     """NCCL says of a communicator that something starts or is complete."""
-    comm = f"comm 0x55d0c0{device:02x}0 rank {rank} nranks {ranks} cudaDev {device} nvmlDev {device} busId {0x1B + 0x20 * device:x}000"
+    device = rank % 8
+    place = f"cudaDev {device} nvmlDev {device} busId {0x1B + 0x20 * device:x}000"
+    comm = f"comm 0x55d0c0{device:02x}0 rank {rank} nranks {ranks} {place}"
     return nccl(host, pid, device, f"ncclCommInitRankConfig {comm} commId 0x8e3f1a2b4c5d6e7f - {what}")
 
 

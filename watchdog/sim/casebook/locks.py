@@ -4,7 +4,7 @@ from pardbg.watchdog.model.names import Cause, CollectorName, Kind, Status
 from pardbg.watchdog.sim.casebook.case import Case, Family, less_seen, near_miss, reported
 from pardbg.watchdog.sim.casebook.draw import Draw
 from pardbg.watchdog.sim.casebook.job import Job
-from pardbg.watchdog.sim.casebook.lines import glog, heartbeat, nccl
+from pardbg.watchdog.sim.casebook.lines import glog, heartbeat
 from pardbg.watchdog.sim.casebook.places import DESTROY, LAUNCH_TOP, LOADER, library, native
 from pardbg.watchdog.sim.faults.absent import missing
 from pardbg.watchdog.sim.instruction import Op
@@ -14,7 +14,7 @@ _LOG = CollectorName.RANK_LOG
 _AUTOGRAD = (library("_engine_run_backward", "torch/autograd/graph.py", 841), library("backward", "torch/_tensor.py", 648))
 
 
-def _broken_communicator(draw: Draw, *, is_logged: bool) -> Job:
+def _broken_communicator(draw: Draw, *, is_logged: bool) -> tuple[Job, str]:
     job = Job(draw, draw.world(4, 16))
     job.step(3)
     job.issue(Op.ALL_REDUCE, 4_194_304, is_done=False)
@@ -25,28 +25,31 @@ def _broken_communicator(draw: Draw, *, is_logged: bool) -> Job:
         text = (
             "NET/IB : Got completion from peer 10.0.0.3<4000> with status=12 opcode=129 len=0 vendor err 129 (Recv) hca mlx5_1"
         )
-        job.log(victim, nccl(job.host(victim), job.pid(victim), victim % 8, text, level="WARN"))
+        job.nccl(victim, text, level="WARN")
         lock = f"[PG ID 0 PG GUID 0 Rank {victim}] Could not acquire GIL within 300 ms on exit, possible GIL induced hang"
         job.log(victim, glog(victim, 700, lock))
-    return job
+    return job, job.host(victim)
 
 
 def _error_then_lock(draw: Draw) -> Case:
+    job, host = _broken_communicator(draw, is_logged=True)
     return Case(
         scenario=(
             "Every rank waits in the same all_reduce. One rank logged an InfiniBand completion error first, and later that it "
-            "could not "
-            "acquire the interpreter's lock; natively a kernel launch on it does not return while it holds that lock."
+            "could not acquire the interpreter's lock; natively a kernel launch on it does not return while it holds that lock."
         ),
-        files=_broken_communicator(draw, is_logged=True).files,
-        truth=Truth(kind=Kind.COMM_STUCK, cause=Cause.NETWORK, acceptable=(Answer(kind=Kind.COMM_STUCK),)),
+        files=job.files,
+        truth=Truth(
+            kind=Kind.COMM_STUCK, cause=Cause.NETWORK, hosts=(host, "10.0.0.3"), acceptable=(Answer(kind=Kind.COMM_STUCK),)
+        ),
     )
 
 
 def _lock_only(draw: Draw) -> Case:
+    job, _ = _broken_communicator(draw, is_logged=False)
     return Case(
         scenario="Every rank waits in the same all_reduce. On one rank a kernel launch does not return. Nothing was logged.",
-        files=_broken_communicator(draw, is_logged=False).files,
+        files=job.files,
         truth=Truth(kind=Kind.COMM_STUCK, acceptable=(NOT_SURE,)),
     )
 
@@ -68,8 +71,7 @@ def _allocator_lock(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"Memory profiling is on. On rank {culprit} the main thread holds the interpreter's lock and waits for the "
-            "allocator's; another "
-            "thread holds that one and waits for the interpreter's. The others wait in an all_reduce."
+            "allocator's; another thread holds that one and waits for the interpreter's. The others wait in an all_reduce."
         ),
         files=job.files,
         truth=missing(culprit, cause=Cause.GIL_HELD),
@@ -111,8 +113,7 @@ def _heartbeat_and_missing(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"A heartbeat monitor logged that the watchdog got stuck. By the flight recorders all ranks but {culprit} wait in "
-            "an "
-            f"all_reduce; rank {culprit} has not entered it and waits for its data loader."
+            f"an all_reduce; rank {culprit} has not entered it and waits for its data loader."
         ),
         files=job.files,
         truth=missing(culprit, cause=Cause.DATA_LOADING),
@@ -157,8 +158,7 @@ def _finished(draw: Draw) -> Case:
     return Case(
         scenario=(
             "Every rank logged that the last step is done and the final checkpoint saved. Then the heartbeat monitors say "
-            "that the "
-            "watchdogs got stuck. All stand in `destroy_process_group`."
+            "that the watchdogs got stuck. All stand in `destroy_process_group`."
         ),
         files=job.files,
         truth=Truth(
@@ -178,9 +178,8 @@ def _one_tears_down(draw: Draw) -> Case:
     causes = (Answer(kind=Kind.MISSING_PARTICIPANT, culprits=(culprit,)), Answer(kind=Kind.DEAD_RANK, culprits=(culprit,)))
     return Case(
         scenario=(
-            f"Rank {culprit} stands in `destroy_process_group`, called from `cleanup`; it logged no exception. The others "
-            "wait in the "
-            "step's all_reduce."
+            f"Rank {culprit} stands in `destroy_process_group`, called from `cleanup`; it logged no exception. The others wait "
+            "in the step's all_reduce."
         ),
         files=job.files,
         truth=Truth(kind=Kind.MISSING_PARTICIPANT, cause=Cause.LEFT_LOOP, culprits=(culprit,), acceptable=causes),

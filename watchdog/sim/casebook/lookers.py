@@ -28,8 +28,7 @@ def _left_stopped(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"A profiler was killed while it looked at rank {culprit}: the process is in state T. The others wait in an "
-            "all_reduce that it "
-            "has not entered."
+            "all_reduce that it has not entered."
         ),
         files=job.files,
         truth=missing(culprit, cause=Cause.STOPPED),
@@ -41,8 +40,8 @@ def _still_traced(draw: Draw) -> Case:
     job.end(culprit, state="t")
     return Case(
         scenario=(
-            f"The process of rank {culprit} is in state t: a tracer holds it. The others wait in an all_reduce that it has "
-            "not entered."
+            f"The process of rank {culprit} is in state t: a tracer holds it. The others wait in an all_reduce that it has not "
+            "entered."
         ),
         files=job.files,
         truth=missing(culprit, cause=Cause.DEBUGGER),
@@ -77,8 +76,8 @@ def _refused(draw: Draw) -> Case:
         files[f"stack_rank{rank}_s0.json"] = _MESSAGES[(rank + draw.seed) % len(_MESSAGES)].encode()
     return Case(
         scenario=(
-            "py-spy printed an error instead of stacks, for every rank another one. By the dumps all ranks but "
-            f"{culprit} wait in an all_reduce that rank {culprit} has not entered."
+            f"py-spy printed an error instead of stacks, for every rank another one. By the dumps all ranks but {culprit} wait "
+            f"in an all_reduce that rank {culprit} has not entered."
         ),
         files=files,
         truth=missing(culprit),
@@ -105,9 +104,8 @@ def _children_too(draw: Draw) -> Case:
         )
     return Case(
         scenario=(
-            f"Rank {culprit} waits for its data loader; the stacks of its two workers were taken too: they read from a "
-            "socket. The others "
-            "wait in an all_reduce."
+            f"Rank {culprit} waits for its data loader; the stacks of its two workers were taken too: they read from a socket. "
+            "The others wait in an all_reduce."
         ),
         files=job.files,
         truth=missing(culprit, cause=Cause.DATA_LOADING),
@@ -134,8 +132,7 @@ def _workers_of_a_victim(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"Rank {culprit} is in `evaluate`, below `train_step`. A loader's worker of rank {victim} sleeps. All ranks but "
-            f"{culprit} wait in "
-            "an all_reduce."
+            f"{culprit} wait in an all_reduce."
         ),
         files=job.files,
         truth=Truth(
@@ -185,8 +182,7 @@ def ras_text(job: Job, counts: Mapping[int, int]) -> str:
             "#0-0 (27a079b828ff1a75) MISMATCH",
             "  Communicator ranks have different collective operation counts",
             f"  {len(counts) - len(late)} ranks have launched up to operation {most}",
-            f"  {len(late)} rank{'s' * (len(late) > 1)} {'have' if len(late) > 1 else 'has'} launched up to operation "
-            f"{counts[late[0]]}",
+            f"  {len(late)} ranks have launched up to operation {counts[late[0]]}",
             *(f"  Rank {rank} -- GPU {rank % 8} managed by process {job.pid(rank)} on node {job.host(rank)}" for rank in late),
         ]
     return "\n".join(lines) + "\n"
@@ -204,8 +200,7 @@ def _one_behind(draw: Draw) -> Case:
     return Case(
         scenario=(
             "NCCL's monitor, asked once: fifteen of sixteen ranks have launched operation 6650 of the communicator, rank "
-            f"{late} only 6649. "
-            "The job has logged nothing for ten minutes. Nothing else is known."
+            f"{late} only 6649. The job has logged nothing for ten minutes. Nothing else is known."
         ),
         files=_ras(draw, late=late).files,
         truth=Truth(

@@ -5,9 +5,8 @@ from pardbg.watchdog.sim.casebook.case import Case, Family, less_seen, near_miss
 from pardbg.watchdog.sim.casebook.draw import Draw
 from pardbg.watchdog.sim.casebook.job import Job
 from pardbg.watchdog.sim.casebook.lines import traceback
-from pardbg.watchdog.sim.casebook.places import standard
 from pardbg.watchdog.sim.instruction import Op
-from pardbg.watchdog.sim.truth import HEALTHY, NOT_SURE, Answer, Truth, unknown_because
+from pardbg.watchdog.sim.truth import HEALTHY, Answer, Truth, unknown_because
 
 
 def differing(*culprits: int, by: Mismatch, edit: Edit | None = None, candidates: tuple[int, ...] = ()) -> Truth:
@@ -83,8 +82,7 @@ def _one_against_one(draw: Draw) -> Case:
     return Case(
         scenario=(
             "Two ranks train with DDP; the checkpoint callback watches a metric that is not reduced. At the same sequence "
-            "number "
-            "one rank waits in a broadcast called from the callback, the other in the all_reduce of the backward pass."
+            "number one rank waits in a broadcast called from the callback, the other in the all_reduce of the backward pass."
         ),
         files=job.files,
         truth=differing(by=Mismatch.OP, candidates=(0, 1)),
@@ -132,8 +130,7 @@ def _saves_on_exception(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"Rank {culprit} logged a traceback (loss is nan). Its process lives; its stack is a broadcast below "
-            "`save_checkpoint`, "
-            "below `on_exception`. The others wait in the all_reduce of the step."
+            "`save_checkpoint`, below `on_exception`. The others wait in the all_reduce of the step."
         ),
         files=job.files,
         truth=Truth(kind=Kind.DEAD_RANK, cause=Cause.EXCEPTION, culprits=(culprit,), also=((culprit,),)),
@@ -144,9 +141,8 @@ def _saves_alone(draw: Draw) -> Case:
     job, culprit = _handler_saves(draw, "on_step_end")
     return Case(
         scenario=(
-            f"Rank {culprit} waits in a broadcast below `save_checkpoint`, below `on_step_end`; nothing was logged. The "
-            "others wait "
-            "at the same sequence number in the all_reduce of the step."
+            f"Rank {culprit} waits in a broadcast below `save_checkpoint`, below `on_step_end`; nothing was logged. The others "
+            "wait at the same sequence number in the all_reduce of the step."
         ),
         files=job.files,
         truth=differing(culprit, by=Mismatch.OP),
@@ -160,8 +156,7 @@ def _log_of_the_exception_lost(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"Rank {culprit} waits in a broadcast below `save_checkpoint`, below `on_exception`; its log is lost. The others "
-            "wait "
-            "at the same sequence number in the all_reduce of the step."
+            "wait at the same sequence number in the all_reduce of the step."
         ),
         files=files,
         truth=Truth(
@@ -196,10 +191,8 @@ def _extra_operation(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"{len(job.ranks)} ranks; all operations have the same size. Five steps have the same call site everywhere. Then "
-            "rank 0 "
-            "records an all_reduce called from `hidden_save` where the others record one of the step; three more match by "
-            "size. In "
-            "the end the others wait in a barrier and rank 0 in an all_reduce."
+            "rank 0 records an all_reduce called from `hidden_save` where the others record one of the step; three more match "
+            "by size. In the end the others wait in a barrier and rank 0 in an all_reduce."
         ),
         files=job.files,
         truth=differing(0, by=Mismatch.CALL_SITE, edit=Edit.EXTRA),
@@ -226,8 +219,7 @@ def _extra_without_frames(draw: Draw) -> Case:
     return Case(
         scenario=(
             "All ranks recorded the same operations up to the last, where rank 0 waits in an all_reduce and the others in a "
-            "barrier. "
-            "No call sites were recorded."
+            "barrier. No call sites were recorded."
         ),
         files=job.files,
         truth=differing(0, by=Mismatch.OP),

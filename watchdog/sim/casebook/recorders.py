@@ -46,8 +46,7 @@ def _short_ring_and_missing(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"All ranks but {culprit} wait in an all_reduce that rank {culprit} has not entered. The ring of one rank holds "
-            "ten entries, "
-            "those of the others two thousand."
+            "ten entries, those of the others two thousand."
         ),
         files=job.files,
         truth=missing(culprit),
@@ -114,8 +113,7 @@ def _broken_files(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"The dump of rank {empty} is empty, that of rank {cut} is cut off. The other ranks but {culprit} wait in an "
-            "all_reduce; rank "
-            f"{culprit} has not entered it and waits for its data loader. Stacks of all ranks are there."
+            f"all_reduce; rank {culprit} has not entered it and waits for its data loader. Stacks of all ranks are there."
         ),
         files=files,
         truth=missing(culprit, cause=Cause.DATA_LOADING),
@@ -138,8 +136,7 @@ def _nameless_groups(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"gloo dumps whose group table has no usable key. All ranks but {culprit} wait in an all_reduce of the default "
-            "group that rank "
-            f"{culprit} has not entered."
+            f"group that rank {culprit} has not entered."
         ),
         files=job.files,
         truth=missing(culprit),
@@ -201,8 +198,7 @@ def _idle_rank_never_dumps(draw: Draw) -> Case:
     return Case(
         scenario=(
             f"The watchdog of rank {culprit} is inactive while it has no batch, so it left no dump. Its stack was taken all "
-            "the same: it "
-            "waits for its data loader. The others wait in an all_reduce."
+            "the same: it waits for its data loader. The others wait in an all_reduce."
         ),
         files=job.files,
         truth=missing(culprit, cause=Cause.DATA_LOADING),

@@ -1,0 +1,1 @@
+"""The casebook: public reports rebuilt as files, and what pardbg makes of them."""

@@ -1,0 +1,233 @@
+"""Counting waits for no device, costs little, and changes nothing of a model or of training."""
+
+import copy
+import functools
+import io
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from pardbg.collectors.probe import harmless
+from pardbg.collectors.probe.routing.layer import SAMPLED_EVERY
+from tests.probe.routing import stand_ins
+from tests.probe.routing.test_frameworks import ROWS, Model, plain
+from tests.probe.routing.watched import watching
+
+MOST_US = 20.0
+PASSES = 10_000
+WAITING = ("_local_scalar_dense", "nonzero", "bincount", "unique", "masked_select", "is_nonzero", "equal", "item", "_to_cpu")
+
+
+class NoWaiting(TorchDispatchMode):
+    """Raises at an operation for which a GPU would have to be waited for."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.__name__.split(".")[0]
+        selects = name.startswith("index") and any(
+            getattr(part, "dtype", None) in {torch.bool, torch.uint8} for part in (args[1] if len(args) > 1 else ()) or ()
+        )
+        if name in WAITING or name.startswith("unique") or selects:
+            raise AssertionError(f"{func} waits for the device")
+        return func(*args, **(kwargs or {}))
+
+
+ALL: list[Callable[[], Any]] = [
+    stand_ins.MegatronRouter,
+    lambda: stand_ins.MegatronRouter(0.5),
+    lambda: stand_ins.MegatronRouter(0.5, pads=True),
+    stand_ins.OldMegatronRouter,
+    stand_ins.TokenChoiceTopKRouter,
+    stand_ins.AutoEP,
+    stand_ins.TopKGate,
+    stand_ins.SparseTopKGate,
+    stand_ins.GShardGate,
+    stand_ins.LearnedRouter,
+]
+
+
+def test_no_operation_waits_for_the_device() -> None:
+    with watching() as watched:
+        for make in ALL:
+            router = make()
+            model = Model(router)
+            answer = router(ROWS)
+            hook = next(iter(router._forward_hooks.values()))
+            assert watched.routers.is_sampled
+            with NoWaiting():
+                assert hook.hear(router, (ROWS,), answer)
+                with pytest.raises(AssertionError, match="waits"):
+                    ROWS[ROWS > 0]
+            del model
+        with NoWaiting():
+            watched.end_step()
+        assert len(watched.read().rows) == len(ALL)
+
+
+def test_a_pass_costs_at_most_20_us_of_which_the_ledger_knows() -> None:
+    with watching() as watched:
+        routers = [stand_ins.TokenChoiceTopKRouter() for _ in range(16)]
+        model = Model(*routers)
+        answers = [tuple(part.detach() for part in router(ROWS)) for router in routers]
+        hooks = [next(iter(router._forward_hooks.values())) for router in routers]
+        watched.end_step()
+        watched.ledger.own_ns = watched.ledger.hook_count = 0
+        pass_us = _measure(lambda: hooks[0](routers[0], (ROWS,), answers[0]), PASSES)
+        assert watched.ledger.hook_count == PASSES
+        assert watched.ledger.own_ns > 0
+        step_us = _measure(watched.end_step, PASSES // 10, 2) / len(routers)
+        assert pass_us + step_us < MOST_US, f"a pass {pass_us:.1f} us, a step {step_us:.1f} us a layer"
+        assert model.training
+
+
+def _measure(run: Callable[[], Any], calls: int, a_while: int = 20) -> float:
+    """Microseconds a call, in the best of many short whiles: others use the machine."""
+    whiles = []
+    for _ in range(calls // a_while):
+        began_ns = time.perf_counter_ns()
+        for _ in range(a_while):
+            run()
+        whiles.append((time.perf_counter_ns() - began_ns) / 1e3 / a_while)
+    return min(whiles)
+
+
+def test_a_model_can_be_copied_pickled_and_put_into_another_one() -> None:
+    with watching() as watched:
+        model = Model(stand_ins.MegatronRouter())
+        inner: Any = model.layers[0]
+        router = inner["mlp"]["router"]
+        router(ROWS)
+        twin = copy.deepcopy(model)
+        twin_router: Any = dict(twin.named_modules())["layers.0.mlp.router"]
+        probs, _ = twin_router(ROWS)
+        twin_router(ROWS)
+        watched.end_step()
+        first, second = watched.last()
+        assert (first.tokens, second.tokens) == (16.0, 32.0)
+        assert second.counts == plain(probs.topk(2).indices)
+        gate = stand_ins.GShardGate()
+        nn.Sequential(gate)
+        file = io.BytesIO()
+        torch.save(gate, file)
+        assert b"pardbg.collectors" not in file.getvalue()
+        file.seek(0)
+        again = torch.load(file, weights_only=False)
+        assert again(ROWS)[0].shape == (16, 2)
+        assert set(gate.state_dict()) == {"weight"}
+
+
+def test_what_is_no_answer_of_a_router_is_left_alone_and_so_is_a_pass_that_fails() -> None:
+    class SomethingRouter(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            one_hot, choices = torch.ones(4, 4).int(), torch.ones(4, 2).int()
+            self.answers: list[Any] = [None, "words", {"a": 1}, torch.ones(3), (one_hot,), (choices, 1)]
+
+        def forward(self, place: int) -> Any:
+            if place < 0:
+                raise ZeroDivisionError
+            return self.answers[place]
+
+    with watching() as watched:
+        router = SomethingRouter()
+        model = nn.Sequential(router)
+        for place, answer in enumerate(router.answers):
+            assert router(place) is answer
+        with pytest.raises(ZeroDivisionError):
+            router(-1)
+        with torch.no_grad():
+            router(5)
+        watched.end_step()
+        watched.end_step()
+        assert watched.read().rows == ()
+        del model
+
+
+def test_a_forked_child_counts_nothing_and_leaves_the_file_as_it_is() -> None:
+    with watching() as watched:
+        router = stand_ins.MegatronRouter()
+        model = Model(router)
+        router(ROWS)
+        watched.end_step()
+        before = watched.path.read_bytes()
+        child = os.fork()
+        if child == 0:
+            watched.here.clear()
+            router(ROWS)
+            watched.end_step()
+            os._exit(0 if not harmless.problems else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert watched.path.read_bytes() == before
+        assert model.training
+
+
+def test_a_selective_checkpoint_that_keeps_every_operation_is_not_confused() -> None:
+    from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts  # noqa: PLC0415
+
+    def keep(*_args: Any, **_kwargs: Any) -> CheckpointPolicy:
+        return CheckpointPolicy.MUST_SAVE
+
+    contexts = functools.partial(create_selective_checkpoint_contexts, keep)
+    with watching() as watched:
+        router = stand_ins.MegatronRouter()
+        model = Model(router)
+        expected = plain(router(ROWS)[0].topk(2).indices)
+        watched.end_step()
+        for _ in range(2):
+            checkpoint(router, ROWS, use_reentrant=False, context_fn=contexts)[0].sum().backward()
+        watched.end_step()
+        assert watched.last()[0].counts == expected
+        assert model.training
+
+
+def test_logits_are_looked_at_in_every_eighth_step() -> None:
+    assert SAMPLED_EVERY == 8
+    with watching() as watched:
+        router = stand_ins.TokenChoiceTopKRouter()
+        model = Model(router)
+        for _ in range(17):
+            router(ROWS)
+            watched.end_step()
+        known = [row.step for row in watched.read().rows if row.entropy is not None]
+        assert known == [1, 9, 17]
+        assert model.training
+
+
+def test_a_router_without_a_gradient_and_one_that_is_frozen_are_told() -> None:
+    with watching() as watched:
+        routers: list[Any] = [stand_ins.AutoEP() for _ in range(3)]
+        model = Model(*routers)
+        routers[2].weight.requires_grad_(requires_grad=False)
+        for step in range(2):
+            sums = [router(ROWS)[0].square().sum() for router in routers]
+            (sums[0] + sums[1].detach()).backward()
+            watched.end_step()
+            norms = [row.router_grad_norm for row in watched.last()]
+            assert norms[0] == pytest.approx(routers[0].weight.grad.norm().item()), step
+            assert norms[1:] == [0.0, 0.0]
+        assert watched.read().frozen == (2,)
+        assert model.training
+
+
+def test_a_compiled_layer_counts_in_one_graph_and_once_when_it_is_recomputed_from_outside() -> None:
+    from torch.utils.checkpoint import checkpoint  # noqa: PLC0415
+
+    with watching() as watched:
+        router = stand_ins.TokenChoiceTopKRouter()
+        model = Model(router)
+        expected = plain(router(ROWS)[1])
+        watched.end_step()
+        compiled = torch.compile(router, backend="aot_eager", fullgraph=True)
+        for reentrant in (False, True):
+            for _ in range(2):
+                checkpoint(compiled, ROWS.clone().requires_grad_(), use_reentrant=reentrant)[0].sum().backward()
+            with torch.no_grad():
+                compiled(ROWS)
+            watched.end_step()
+            assert watched.last()[0].counts == expected, reentrant
+        assert model.training
