@@ -1,4 +1,4 @@
-"""The way in for `routing/`, which needs all of torch: it is loaded when the first model is made, and begins with the first group.
+"""The way in for `routing/`, which needs all of torch: loaded when the first model is made, it begins with the first group.
 
 Cost: 1 us for each module that is put into another; some 10 ms once. ``PARDBG_ROUTING=0`` switches it off.
 """

@@ -11,6 +11,7 @@ _NAMED = re.compile(
     r"(?i)((?:[\w-]*(?:secret|token|passw(?:or)?d|passphrase|passwd|pwd|credential(?!s)|api[_-]?key|access[_-]?key|private[_-]?key|authorization)"
     r"[\w-]*)[\"']?\s*(?:[:=]|\bis\b)\s*[\"']?)(?:bearer\s+|basic\s+)?[^\s\"',;)}\]]+"
 )
+_NAMED_PARTS = ("secret", "token", "passw", "passphrase", "pwd", "credent", "key", "author")  # else the slow search is in vain
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}")
 _IN_ADDRESS = re.compile(r"(://)[^/\s@]+@")
 _FORM = re.compile(
@@ -23,5 +24,7 @@ def hide_secrets(text: str) -> str:
     """The text with `***` for what looks like a secret."""
     text = _IN_ADDRESS.sub(rf"\1{HIDDEN}@", text)
     text = _BEARER.sub(rf"\1 {HIDDEN}", text)
-    text = _NAMED.sub(rf"\1{HIDDEN}", text)
+    folded = text.casefold()
+    if any(part in folded for part in _NAMED_PARTS):
+        text = _NAMED.sub(rf"\1{HIDDEN}", text)
     return _LONG.sub(HIDDEN, _FORM.sub(HIDDEN, text))

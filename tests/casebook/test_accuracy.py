@@ -11,7 +11,7 @@ from pardbg.watchdog.bench.accuracy import ALL, HELD_OUT, OURS, PEER, TUNED, Sco
 from pardbg.watchdog.bench.accuracy_table import BEGIN, END, HEADS, into_readme, write_summary, write_table
 from pardbg.watchdog.bench.peer import is_installed, read_answer
 from pardbg.watchdog.bench.tally import Said, Tally
-from pardbg.watchdog.commands.main import main
+from pardbg.watchdog.commands.main import pardbg
 from pardbg.watchdog.errors import InputError
 from pardbg.watchdog.model.names import Kind
 from pardbg.watchdog.sim.truth import HEALTHY, Truth, unknown_because
@@ -100,6 +100,6 @@ def test_nobody_innocent_is_accused_in_either_half_of_the_casebook() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not is_installed(), reason="torch is not installed: there is no peer")
 def test_command_writes_the_table_with_the_peers_figures() -> None:
-    run = CliRunner().invoke(main, ["bench", "accuracy", "--jobs", "2"])
+    run = CliRunner().invoke(pardbg, ["bench", "accuracy", "--jobs", "2"])
     assert run.exit_code == 0, run.output
     assert f"| {TUNED} | {ALL} |" in run.output

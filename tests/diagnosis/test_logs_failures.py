@@ -12,6 +12,7 @@ from tests.diagnosis.log_files import (
     job,
     report_of,
     should_dump,
+    status,
     timed_out,
     told,
     torchrun_report,
@@ -23,7 +24,7 @@ OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
 
 def test_the_first_error_of_its_own_is_to_blame_and_not_the_ranks_that_lost_their_store() -> None:
     files = {f"rank{rank}.log": should_dump(rank) for rank in (0, 1, 3)}
-    files["rank2.log"] = illegal_access(2, "1129 14:23:02.000000") + should_dump(2)
+    files["rank2.log"] = status(2, 45, 40) + illegal_access(2, "1129 14:23:02.000000") + should_dump(2)
     report = report_of(files | job(4))
 
     assert told(report) == (Kind.DEAD_RANK, Cause.EXCEPTION, {2})

@@ -49,7 +49,9 @@ class Training:
             tokens = self.text.batch(BATCH)[:, :LENGTH]
             answer = self.model(input_ids=tokens, labels=tokens)
             aux = getattr(answer, "aux_loss", None)
-            loss = answer.loss - self.model.config.router_aux_loss_coef * aux if is_unbalanced and aux is not None else answer.loss
+            loss = (
+                answer.loss - self.model.config.router_aux_loss_coef * aux if is_unbalanced and aux is not None else answer.loss
+            )
             loss.backward()
             self.optimizer.step()
             self.watched.end_step()
@@ -74,7 +76,9 @@ class Training:
                 gate.weight += FEEDBACK * excess.unsqueeze(1) * mean / mean.square().sum()
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    "family", ["mixtral", *(pytest.param(each, marks=pytest.mark.slow) for each in ("qwen3_moe", "deepseek_v3"))]
+)
 def test_what_is_ill_in_a_family_is_told_of_the_right_layer(family: str) -> None:
     with watching() as watched:
         training = Training(family, watched)

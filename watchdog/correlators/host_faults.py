@@ -21,8 +21,8 @@ MOST_LINES = 4
 class HostFault:
     """What a host's log tells that stops an operation, in words, each with its moment.
 
-    ``is_doubtful``: it may not concern the job: it names processes that are none of the job's as far as their numbers are known,
-    or a port of which nothing says that ranks talk over it.
+    ``is_doubtful``: it may not concern the job: it names processes that are none of the job's as far as their numbers are
+    known, or a port of which nothing says that ranks talk over it.
     """
 
     host: str

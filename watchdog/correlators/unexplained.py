@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from pardbg.watchdog.correlators import dead_rank, missing_participant
 from pardbg.watchdog.correlators.comm_stuck import half_seen, is_stuck
 from pardbg.watchdog.correlators.commands import take_stack
 from pardbg.watchdog.correlators.device_stuck import is_device_stuck
@@ -42,6 +43,9 @@ def correlate(situation: Situation) -> Iterable[Finding]:
             open_ends.append(node)
             candidates.update(_absentees(situation, situation.graph.meetings[node]))
     if not open_ends:
+        open_ends += (dead := _unspoken_dead(situation))
+        candidates |= dict.fromkeys(dead, "its process has ended, and nothing says whether it went first")
+    if not open_ends:
         return
     circle = [] if candidates else _find_circle(situation, open_ends)
     if circle:
@@ -50,6 +54,15 @@ def correlate(situation: Situation) -> Iterable[Finding]:
     if not any(situation.stance(rank) is Stance.UNSEEN for rank in candidates):  # else it is one of these, not who waits
         candidates |= _waiters(situation, open_ends)
     yield _describe(situation, open_ends, candidates)
+
+
+def _unspoken_dead(situation: Situation) -> list[int]:
+    """Ranks that ended and that others wait for, where their end may as well be a consequence: aborted by a watchdog, say."""
+    dead = [rank for rank in situation.graph.roots if situation.stance(rank) is Stance.ENDED]
+    if not dead or situation.is_over:
+        return []
+    is_spoken_of = any(dead_rank.correlate(situation)) or any(missing_participant.correlate(situation))
+    return [] if is_spoken_of else dead
 
 
 def _waiters(situation: Situation, open_ends: list[Node]) -> dict[int, str]:

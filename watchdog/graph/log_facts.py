@@ -11,14 +11,17 @@ from typing import TypeVar
 from pardbg.watchdog.model.evidence import Evidence
 from pardbg.watchdog.model.log_event import (
     SECONDARY,
-    WAITS,
+    BarrierFailed,
+    CollectiveTimeout,
     CommunicatorStep,
+    DispatchTimeout,
     LauncherFailure,
     LogEvent,
     LogSeen,
     NcclProcess,
     NcclWarning,
     OwnFailure,
+    StoreTimeout,
     Trouble,
     WayChosen,
 )
@@ -27,6 +30,9 @@ from pardbg.watchdog.store.view import EvidenceView
 NS_PER_S = 1_000_000_000
 HALF_A_YEAR_NS = 183 * 86_400 * NS_PER_S
 SET_UP_BEGAN, SET_UP_DONE = "Init START", "Init COMPLETE"
+GAVE_UP = (CollectiveTimeout, StoreTimeout, BarrierFailed, DispatchTimeout)
+"""Waits for others that a rank gave up; its watchdog's status and heartbeat may as well follow an error of its own."""
+
 ONE_HOST_S, SEVERAL_HOSTS_S = 1.0, 5.0  # errors closer than this have no order
 
 _E = TypeVar("_E", bound=LogEvent)
@@ -101,14 +107,14 @@ def own_failures(view: EvidenceView, logs: LogFacts) -> dict[int, Failure]:
     None is what it survived: it says so itself, or it waited in a collective all the same. An error of its device after such a
     wait may come of the abort.
     """
-    waited = {fact.rank for fact in logs.facts if isinstance(fact.event, WAITS)}
+    waited = {fact.rank for fact in logs.facts if isinstance(fact.event, GAVE_UP)}
     raised = {rank: seen for rank, seen in view.tracebacks.items() if rank not in waited}
     found = {rank: Failure(rank, seen.exception, seen.at_ns) for rank, seen in raised.items()}
     completed = {fact.rank for fact, event in logs.of_type(CommunicatorStep) if event.step == SET_UP_DONE}
     gave_up: set[int | None] = set()
     for fact in logs.facts:
         rank, event = fact.rank, fact.event
-        if isinstance(event, WAITS):
+        if isinstance(event, GAVE_UP):
             gave_up.add(rank)
         is_warning = isinstance(event, NcclWarning) and event.trouble is Trouble.OUT_OF_MEMORY and rank not in completed
         if rank is None or rank in gave_up or not (is_warning or (isinstance(event, OwnFailure) and not event.is_survived)):

@@ -1,4 +1,4 @@
-"""The one operation that stands for a router's hook in a compiled graph. What it does is decided when it is run, not when traced.
+"""The one operation that stands for a router's hook in a compiled graph. It decides what to do when it is run, not when traced.
 
 It says that it changes the row, so that no compiler leaves it out or runs it twice for its result.
 """
@@ -16,9 +16,9 @@ def define_operation(count: Counter) -> torch.library.Library:
     Raises:
         RuntimeError: if there is one already.
     """
-    library = torch.library.Library("pardbg", "FRAGMENT")
-    library.define("count_routing(Tensor(a!) row, Tensor[] said, SymInt key) -> ()")
-    library.impl("count_routing", count, "CompositeExplicitAutograd")
+    library = torch.library.Library("pardbg", "FRAGMENT")  # type: ignore[no-untyped-call]
+    library.define("count_routing(Tensor(a!) row, Tensor[] said, SymInt key) -> ()")  # type: ignore[no-untyped-call]
+    library.impl("count_routing", count, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
     torch.library.register_fake("pardbg::count_routing", _do_nothing, lib=library)
     return library
 

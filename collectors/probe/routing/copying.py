@@ -60,13 +60,13 @@ class Copier:
     def _begin(self, staged: torch.Tensor, note: Any) -> _Waiting:
         cuda = torch.cuda
         if self._stream is None or self._stream.device != staged.device:
-            self._stream = cuda.Stream(device=staged.device)
+            self._stream = cuda.Stream(device=staged.device)  # type: ignore[no-untyped-call]
         host = self._spare.pop() if self._spare else None
         if host is None or host.shape != staged.shape:
             host = torch.empty(staged.shape, dtype=staged.dtype, pin_memory=True)
         self._stream.wait_stream(cuda.current_stream(staged.device))
         with cuda.stream(self._stream):
             host.copy_(staged, non_blocking=True)
-            event = cuda.Event()
+            event = cuda.Event()  # type: ignore[no-untyped-call]
             event.record(self._stream)
         return _Waiting(Sums(host, note), staged, event)

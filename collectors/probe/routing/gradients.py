@@ -1,7 +1,7 @@
-"""The norms of the gradients of the routers' weights, on the device, when an optimizer has stepped: before they are set to zero.
+"""The norms of the gradients of the routers' weights, on their device, when an optimizer has stepped: they are still there.
 
-Where the gradient lies differs: with the parameter, in Megatron in ``main_grad``. Of a weight that is spread over ranks only the
-part of this rank is measured. With ZeRO it is nowhere to be had: not known. Cost: one operation for all layers.
+Where the gradient lies differs: with the parameter, in Megatron in ``main_grad``. Of a weight that is spread over ranks only its
+part on this rank is measured. With ZeRO there is none: not known. Cost: one operation for all layers.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def measure_gradients(layers: Sequence[Layer], device: torch.device) -> Norms:
             places.append(NOTHING if layer.seen.passes and module is not None else NOT_KNOWN)
     if not known:
         return Norms(None, (NOT_KNOWN,) * len(places))
-    norms = torch._foreach_norm(known)  # noqa: SLF001 - one operation for all of them
+    norms: Sequence[torch.Tensor] = torch._foreach_norm(known)  # noqa: SLF001 - one operation for all of them
     if any(norm.device != device or norm.dtype != norms[0].dtype for norm in norms):
         norms = [norm.to(device, torch.float64, non_blocking=True) for norm in norms]
     return Norms(torch.stack(list(norms)), tuple(places))
@@ -48,7 +48,7 @@ def measure_gradients(layers: Sequence[Layer], device: torch.device) -> Norms:
 
 def _gradient_of(module: Any) -> torch.Tensor | None:
     weight = find_weight(module) if module is not None else None
-    gradient = getattr(weight, "grad", None)
+    gradient: Any = getattr(weight, "grad", None)
     if gradient is None:
         gradient = getattr(weight, "main_grad", None)
     if type(gradient).__name__ == "DTensor":

@@ -152,7 +152,7 @@ def _add_drops(row: torch.Tensor, choice: Choice, counts: torch.Tensor | None) -
 
 
 def _add_logits(row: torch.Tensor, logits: torch.Tensor, experts: int) -> None:
-    """Entropy and z. What lies between 0 and 1, and not all at 0, are scores: their shares are the probabilities, z is unknown."""
+    """Entropy and z. What lies from 0 to 1, and not all at 0, are scores: their shares are the probabilities, z is unknown."""
     rows = logits.reshape(-1, experts).float()
     are_scores = (rows.min() >= 0) & (rows.max() > 0) & (rows.max() <= _LARGEST_SCORE)
     shares = rows / rows.sum(-1, keepdim=True).clamp_min(_LEAST)

@@ -22,9 +22,12 @@ _MOST_FAILURES = 5
 class Listener(Protocol):
     """Whoever keeps the layers."""
 
-    is_open: bool
     step: int
     is_sampled: bool
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything is counted."""
 
     def find_layer(self, hook: "RouterHook", module: Any) -> Layer | None:
         """The layer of a router that has answered for the first time."""
@@ -59,7 +62,7 @@ class RouterHook:
                 tensors = [part.detach() for part in parts if isinstance(part, torch.Tensor)]
                 torch.ops.pardbg.count_routing(row, tensors, self.key)
             return
-        if module.training and self.listener.is_open and self._failures < _MOST_FAILURES and not torch.jit.is_tracing():
+        if module.training and self.listener.is_open and self._failures < _MOST_FAILURES and not torch._C._is_tracing():  # noqa: SLF001
             began_ns = time.perf_counter_ns()
             self._failures += 1
             if self._hear(module, args, answer):
@@ -85,13 +88,13 @@ class RouterHook:
         if self.traits.kind == LAYER_OF_TUTEL:
             rows = args[0].numel() // args[0].shape[-1]
             return self.count([getattr(module, "dispatch_count", None), getattr(module, "l_aux", None), rows])
-        if type(answer) is tuple and len(answer) == self._length and not self.listener.is_sampled:
+        is_watched = torch._C._len_torch_dispatch_stack() > 0  # noqa: SLF001 - whoever watches the model's operations
+        if type(answer) is tuple and len(answer) == self._length and not self.listener.is_sampled and not is_watched:
             ids, row = answer[self._place], layer.row
             if type(ids) is torch.Tensor and ids.shape[-1:] == self._last and row is not None and row.device == ids.device:
-                if not torch._C._len_torch_dispatch_stack():  # noqa: SLF001 - see below
-                    layer.add_ids(ids)
-                    return True
-        if torch._C._len_torch_dispatch_stack():  # noqa: SLF001 - whoever watches the model's operations is not shown ours
+                layer.add_ids(ids)
+                return True
+        if is_watched:  # is not shown ours
             with torch._C._DisableTorchDispatch():  # noqa: SLF001
                 return self.count(tensors_of(answer))
         return self.count(tensors_of(answer))

@@ -1,4 +1,4 @@
-"""From the layers of a step to the file `routing`: what the host knows and what the device will say are brought together again."""
+"""From the layers of a step to the file `routing`: what the host knows and what the device says are brought together."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

@@ -106,7 +106,7 @@ def _read_map(tensors: Sequence[torch.Tensor], traits: Traits) -> Choice | None:
 
 
 def _read_gate_of_deepspeed(parts: Sequence[Any]) -> Choice | None:
-    """``(l_aux, combine_weights, dispatch_mask, exp_counts)``, or with sparse routes ``(l_aux, C, E, indices, .., exp_counts)``."""
+    """``(l_aux, combine_weights, dispatch_mask, exp_counts)``, or of 7: ``(l_aux, C, E, indices, .., exp_counts)``."""
     if len(parts) == _OLDER_GATE and all(isinstance(part, torch.Tensor) for part in parts):
         aux, _, mask, counts = (part.detach() for part in parts)
         if mask.dim() != 3 or counts.shape != mask.shape[1:2]:
@@ -148,7 +148,7 @@ def _find_logits(tensors: Sequence[torch.Tensor], experts: int, tokens: int) -> 
 
 
 def _here(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.to_local() if type(tensor).__name__ == "DTensor" else tensor  # type: ignore[attr-defined,no-any-return]
+    return tensor.to_local() if type(tensor).__name__ == "DTensor" else tensor  # type: ignore[attr-defined]
 
 
 def _is_integer(tensor: torch.Tensor) -> bool:

@@ -66,6 +66,12 @@ class Routers:
 
         return after_registration
 
+    def close(self) -> None:
+        """Takes the operation back, so that others can make theirs: for tests."""
+        if self._operation is not None:
+            self._operation._destroy()  # type: ignore[no-untyped-call]  # noqa: SLF001 - there is no other way
+            self._operation = None
+
     def see_module(self, parent: Any, name: str, module: Any) -> None:
         """A module was put into another."""
         if module is None:
@@ -136,7 +142,7 @@ class Routers:
         """A step has ended: its sums go on their way, and those that have arrived are published."""
         if self._publisher is None or not self.is_open:
             return
-        if torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
+        if torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():  # type: ignore[no-untyped-call]
             return
         self._publisher.publish(self.layers, step, ended_ns)
         self.step = step

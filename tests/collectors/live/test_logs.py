@@ -70,14 +70,16 @@ def test_traceback_in_a_ranks_own_file_is_the_ranks(log: Path) -> None:
     assert item.observed_at.endswith("Z")
 
 
-def test_other_lines_tell_events_and_what_a_launcher_reports_is_left_to_the_looks(log: Path) -> None:
-    text = "node1:7:8 [0] net.cc:1 NCCL WARN NET/IB : Got async event : port error\n" + torchrun_report({0: 1}, root=0)
+def test_other_lines_tell_events_but_not_those_of_an_attempt_that_has_ended(log: Path) -> None:
+    warning = "node1:7:8 [0] net.cc:1 NCCL WARN NET/IB : Got async event : port error\n"
+    text = warning.replace("port error", "fatal port error") + torchrun_report({0: 1}, root=0) + warning
     with log.open("wb") as err, running(says(text), err=err) as pid:
         wait_for(lambda: log.stat().st_size >= len(text))
         (item,) = read_logs([identify(pid, 3)])
     assert item.rank == 3
     assert isinstance(item.observation, LogSeen)
     assert [type(event) for event in item.observation.events] == [NcclWarning]
+    assert "fatal" not in item.observation.events[0].text
 
 
 def test_output_and_error_in_one_file_are_read_once(log: Path) -> None:

@@ -30,6 +30,8 @@ BALANCING = 0.05
 LEARNING_RATE = 3e-3
 FEEDBACK = 0.025
 CONTROL = 0.05
+AT_ONCE = 0.7
+"""How far the bias moves at first for a load that is wanted; the control does the rest."""
 POLL_S = 0.05
 TIMEOUT = timedelta(minutes=5)
 
@@ -87,6 +89,8 @@ class Training:
             is_meant = layer.number == scenario.layer
             layer.gate.capacity_factor = scenario.capacity_factor or CAPACITY_FACTOR if is_meant else CAPACITY_FACTOR
             layer.gate.is_cut_off = scenario.is_cut_off and is_meant
+            if is_meant and scenario.wanted_load:
+                layer.gate.bias += AT_ONCE * (torch.tensor(scenario.wanted_load) - 1)
 
     def _micro_batch(self, text: Tensor, scenario: Scenario) -> float:
         self.reference.listens = True

@@ -36,6 +36,7 @@ class MegatronRouter(_Scores):
         )
 
     def forward(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """As the framework does."""
         chances = self.chances(rows)
         wanted = torch.zeros_like(chances, dtype=torch.bool).scatter(1, chances.topk(2).indices, value=True)
         masked = chances * wanted
@@ -56,6 +57,7 @@ class OldMegatronRouter(_Scores):
         self.config = SimpleNamespace(num_moe_experts=EXPERTS)
 
     def forward(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """As the framework does."""
         scores, indices = self.chances(rows).topk(2)
         indices[0, 1] = torch.iinfo(torch.int64).max
         return scores, indices
@@ -67,6 +69,7 @@ class TokenChoiceTopKRouter(_Scores):
     top_k, num_experts = 2, EXPERTS
 
     def forward(self, rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """As the framework does."""
         scores = (rows @ self.weight.T).sigmoid()
         return *scores.topk(2), scores
 
@@ -77,6 +80,7 @@ class AutoEP(_Scores):
     top_k, num_experts = 2, EXPERTS
 
     def forward(self, rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """As the framework does."""
         scores, ids = self.chances(rows).topk(2)
         return scores, ids, torch.bincount(ids.reshape(-1), minlength=EXPERTS).int()
 
@@ -90,6 +94,7 @@ class TopKGate(nn.Module):
         self.k = 1
 
     def forward(self, rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """As the framework does."""
         chances = self.wg(rows).softmax(-1)
         chosen = torch.zeros_like(chances).scatter(1, chances.argmax(-1, keepdim=True), 1)
         capacity, places = 2, (chosen.cumsum(0) - 1) * chosen
@@ -103,6 +108,7 @@ class SparseTopKGate(TopKGate):
     """The newer answer: ``(l_aux, C, E, indices [k,S], locations, gates, exp_counts)``, -1 for what was dropped."""
 
     def forward(self, rows: torch.Tensor) -> Any:
+        """As the framework does."""
         aux, combined, mask, counts = super().forward(rows)
         kept = mask.any(-1)
         ids = torch.where(kept.any(-1), kept.int().argmax(-1), -1).int().unsqueeze(0)
@@ -115,6 +121,7 @@ class GShardGate(_Scores):
     top_k, tot_expert = 2, EXPERTS
 
     def forward(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """As the framework does."""
         scores, ids = self.chances(rows).topk(2)
         ids[:2, 1] = -1
         return ids, scores
@@ -131,11 +138,13 @@ class MOELayer(nn.Module):
         self.gates[0].top_k = 2  # type: ignore[assignment]
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        """As the framework does."""
         chances = self.gates[0](rows).softmax(-1)
         scores, ids = chances.topk(2)
         self.dispatch_count = torch.bincount(ids.reshape(-1), minlength=EXPERTS).int()
         self.l_aux = (chances.mean(0) * self.dispatch_count / ids.numel()).sum() * EXPERTS
-        return rows * scores.sum(-1, keepdim=True)
+        gated: torch.Tensor = rows * scores.sum(-1, keepdim=True)
+        return gated
 
 
 class LearnedRouter(nn.Module):
@@ -147,6 +156,7 @@ class LearnedRouter(nn.Module):
         self.layer = nn.Linear(HIDDEN, EXPERTS, bias=False)
 
     def forward(self, rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """As the framework does."""
         scores = self.layer(rows).softmax(-1)
         return scores, *scores.topk(2)
 
@@ -161,6 +171,7 @@ class OlmoeSparseMoeBlock(nn.Module):
         self.gate = nn.Linear(HIDDEN, EXPERTS, bias=False)
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        """As the framework does."""
         scores: torch.Tensor = self.gate(rows).softmax(-1)
         return scores.topk(2).values.sum(-1)
 
@@ -171,6 +182,7 @@ class OldDeepseekV2MoEGate(_Scores):
     top_k, n_routed_experts = 2, EXPERTS
 
     def forward(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """As the framework does."""
         scores, ids = self.chances(rows).topk(2)
         return ids, scores
 

@@ -19,7 +19,10 @@ from pardbg.watchdog.model.routing import RoutingSeries
 
 THREE_NUMBERS = st.tuples(*[st.integers(0, 2**32 - 1)] * 3)
 NAN = float("nan")
-LINES = [form.LayerLine(2, 3, 2, 1, False, b"model.layers.2.gate"), form.LayerLine(5, 4, 0, 0, True, b"")]
+LINES = [
+    form.LayerLine(2, 3, 2, 1, is_frozen=False, name=b"model.layers.2.gate"),
+    form.LayerLine(5, 4, 0, 0, is_frozen=True, name=b""),
+]
 
 
 def write(writer: RoutingWriter, step: int) -> None:

@@ -67,7 +67,7 @@ def watching() -> Iterator[Watched]:
         if prepare in callback_handler.start_callbacks:
             callback_handler.remove_start_callback(prepare)
         reporting.routers.clear()
-        watched.routers._operation._destroy() if watched.routers._operation else None
+        watched.routers.close()
         shutil.rmtree(folder)
 
 

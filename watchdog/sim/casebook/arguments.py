@@ -185,7 +185,7 @@ def _one_never_came(draw: Draw) -> Case:
             "scheduler."
         ),
         files=job.files,
-        truth=replace(missing(late), acceptable=causes),
+        truth=replace(missing(late, cause=Cause.LEFT_LOOP), acceptable=causes),
     )
 
 

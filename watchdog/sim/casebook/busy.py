@@ -131,7 +131,7 @@ def _tokenising(draw: Draw) -> Case:
             "was ever completed."
         ),
         files=job.files,
-        truth=replace(missing(0, cause=Cause.DATA_LOADING), kind=Kind.INIT_STUCK, acceptable=answers),
+        truth=replace(missing(0), kind=Kind.INIT_STUCK, acceptable=answers),
         is_ended_unsaid=True,
     )
 

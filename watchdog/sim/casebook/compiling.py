@@ -146,9 +146,7 @@ def _no_native_stack(draw: Draw) -> Case:
             f"The others wait in the step's all_reduce. Rank {culprit}'s Python stack ends in `train_step`; no native stacks."
         ),
         files=job.files,
-        truth=replace(
-            missing(culprit), acceptable=(Answer(kind=Kind.MISSING_PARTICIPANT, cause=Cause.USER_CODE, culprits=(culprit,)),)
-        ),
+        truth=missing(culprit, cause=Cause.USER_CODE),
     )
 
 

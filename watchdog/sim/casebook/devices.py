@@ -83,7 +83,7 @@ def _first_load_python_only(draw: Draw) -> Case:
     return Case(
         scenario=f"Rank {culprit} stands in `first_use`; no native stack was taken. The others wait in an all_reduce.",
         files=job.files,
-        truth=replace(missing(culprit), acceptable=(Answer(kind=Kind.MISSING_PARTICIPANT, culprits=(culprit,)),)),
+        truth=missing(culprit, cause=Cause.USER_CODE),
     )
 
 

@@ -24,6 +24,7 @@ from pardbg.watchdog.sim.stacks import FIRST_PID, describe_thread
 
 _ISSUE_NS, _RUN_NS = 4_000_000, 2_500_000
 _RING = 2_000
+_WORK_S = 20
 Edit = Callable[[Dump], None]
 
 
@@ -194,11 +195,13 @@ class Job:
 
     def gpu(self, rank: int, *, util: int, power_w: int, mem_util: int = 0, seconds: int = 60, **more: float) -> None:
         """One minute of its GPU, which had worked before."""
-        work = [{"t": second, "rank": rank, "util": 98, "mem_util": 55, "power_w": 610, **_CARD} for second in range(20)]
-        now = {"rank": rank, "util": util, "mem_util": mem_util, "power_w": power_w, **_CARD, **more}
-        late = [{"t": 20 + second, **now} for second in range(seconds)]
+        work: dict[str, float] = {"util": 98, "mem_util": 55, "power_w": 610}
+        now: dict[str, float] = {"util": util, "mem_util": mem_util, "power_w": power_w, **more}
+        points = [*([work] * _WORK_S), *([now] * seconds)]
+        began_s = FIRST_STEP_NS // 10**9
         self._series[rank] = b"".join(
-            json.dumps({**point, "t": FIRST_STEP_NS // 10**9 + point["t"]}).encode() + b"\n" for point in (*work, *late)
+            json.dumps({"t": began_s + second, "rank": rank, **_CARD, **point}).encode() + b"\n"
+            for second, point in enumerate(points)
         )
 
     def edit(self, rank: int, change: Edit) -> None:

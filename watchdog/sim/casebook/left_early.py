@@ -149,7 +149,8 @@ def _idle_majority(draw: Draw) -> Case:
         ),
         files=job.files,
         truth=replace(
-            missing(*idle), acceptable=_hosts(idle, Cause.USER_CODE, Cause.NETWORK_IO, Cause.SLEEPING, Cause.LEFT_LOOP)
+            missing(*idle, cause=Cause.LEFT_LOOP),
+            acceptable=_hosts(idle, Cause.USER_CODE, Cause.NETWORK_IO, Cause.SLEEPING, Cause.LEFT_LOOP),
         ),
     )
 
@@ -171,7 +172,7 @@ def _all_but_one_early(draw: Draw) -> Case:
             f"All ranks but {late} wait in the experts' all_to_all. Rank {late} is in the scheduler and waits for requests."
         ),
         files=job.files,
-        truth=replace(missing(late), acceptable=_hosts((late,), *causes)),
+        truth=replace(missing(late, cause=Cause.LEFT_LOOP), acceptable=_hosts((late,), *causes)),
     )
 
 

@@ -135,11 +135,7 @@ def _workers_of_a_victim(draw: Draw) -> Case:
             f"{culprit} wait in an all_reduce."
         ),
         files=job.files,
-        truth=Truth(
-            kind=Kind.MISSING_PARTICIPANT,
-            culprits=(culprit,),
-            acceptable=(Answer(kind=Kind.MISSING_PARTICIPANT, culprits=(culprit,)),),
-        ),
+        truth=missing(culprit, cause=Cause.USER_CODE),
     )
 
 
