@@ -89,7 +89,7 @@ def test_what_is_ill_in_a_family_is_told_of_the_right_layer(family: str) -> None
         assert training.train(FROZEN_STEPS) == [(Kind.ROUTER_NO_GRADIENT, PLACE)]
         training.gates[PLACE].weight.requires_grad_(True)  # noqa: FBT003 - torch's own
         training.train(FROZEN_STEPS)
-        assert training.watch.illnesses == ()
+        assert list(training.watch.illnesses) == []
 
         told = training.train(COLLAPSE_STEPS, is_unbalanced=True)
         assert {place for _, place in told} == {PLACE}

@@ -13,15 +13,17 @@ from pardbg.watchdog.routing.figures import ep_loads
 from pardbg.watchdog.routing.load_window import LoadWindow
 from pardbg.watchdog.routing.trend import Trend
 
-HOT, VERY_HOT = 1.3, 1.6
-"""Largest load of a rank over the mean. Recipes budget 1.2 to 1.5 for the worst rank. HOT must stand for 128 rows, VERY_HOT
-for 20: an untrained router is uneven by up to about 1.5 and gets better within hundreds of steps."""
-WELL = 1.2
+HOT, VERY_HOT = 1.2, 1.6
+"""Largest load of a rank over the mean. Recipes budget 1.2 to 1.5 for the worst rank."""
+WELL = 1.12
 ROW_HOT = 1.15
 STEADY = 0.5
 """In every single row the same rank must have ROW_HOT, and half of the excess of the rows together: else a burst, or
 a hot spot that moves from rank to rank, would look like a rank that is hot."""
-HOT_ROWS, VERY_HOT_ROWS = 128, 20
+MOST_ROWS, FEWEST_ROWS = 128, 20
+"""For so long it must last: the fewest where a rank is very hot, or where all ranks were even before; else more the less hot
+it is, since an untrained router is uneven by up to about 1.5 and gets better within hundreds of steps."""
+EVEN_ROWS = 40
 CERTAIN_ROWS, WELL_ROWS = 4, 16
 NAMED_FROM = 1.2
 HELPED = 0.75
@@ -37,11 +39,11 @@ class EpWatch:
         self.alarm = Alarm(
             Kind.EP_IMBALANCE, layer, "largest load of an EP rank / mean load", rise=CERTAIN_ROWS, fall=WELL_ROWS
         )
-        self._hottest, self._trend = -1, Trend(HOT_ROWS)
+        self._hottest, self._trend, self._even_rows = -1, Trend(MOST_ROWS), 0
 
     def restart(self) -> None:
         """Forgets the trend: what follows is a new beginning of the same layer."""
-        self._hottest, self._trend = -1, Trend(HOT_ROWS)
+        self._hottest, self._trend, self._even_rows = -1, Trend(MOST_ROWS), 0
 
     def feed(self, step: int, window: LoadWindow, row_loads: tuple[float, ...], *, collapsed: bool) -> None:
         """Takes a row that ``window`` already holds.
@@ -60,6 +62,7 @@ class EpWatch:
         self._follow(loads.index(max(loads)), row_loads)
         if not window.full:
             return
+        self._even_rows += ratio < WELL
         self.alarm.update(
             Sign(
                 step=step,
@@ -80,7 +83,7 @@ class EpWatch:
         """Keeps the trend of the rows on end in which one and the same rank is hot."""
         ratio = row_loads[hottest] * len(row_loads)
         if hottest != self._hottest or ratio < ROW_HOT:
-            self._hottest, self._trend = hottest, Trend(HOT_ROWS)
+            self._hottest, self._trend = hottest, Trend(MOST_ROWS)
         if ratio >= ROW_HOT:
             self._trend.push(ratio - 1)
 
@@ -90,9 +93,14 @@ class EpWatch:
         return all(rank < len(loads) and loads[rank] * len(loads) < WELL for rank in named)
 
     def _lasts(self, ratio: float) -> bool:
-        rows = len(self._trend)
-        lasting = (ratio >= VERY_HOT and rows >= VERY_HOT_ROWS) or (ratio >= HOT and rows >= HOT_ROWS)
+        lasting = ratio >= HOT and len(self._trend) >= self._needed_rows(ratio)
         return lasting and self._trend.lowest() >= STEADY * (ratio - 1) and not self._trend.improves()
+
+    def _needed_rows(self, ratio: float) -> int:
+        if self._even_rows >= EVEN_ROWS:
+            return FEWEST_ROWS
+        grown = FEWEST_ROWS * ((VERY_HOT - 1) / (ratio - 1)) ** 2
+        return min(max(round(grown), FEWEST_ROWS), MOST_ROWS)
 
     def _by_placement(self, sums: list[int], ratio: float, ep_size: int, *, collapsed: bool) -> bool:
         fair = sum(sums) / len(sums)

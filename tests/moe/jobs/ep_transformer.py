@@ -139,11 +139,12 @@ class MoELayer(nn.Module):
     def forward(self, hidden: Tensor) -> Tensor:
         """Tokens [T, D] to tokens [T, D]."""
         if isinstance(self.gate, TopKRouter):
-            _, all_weights, all_ids = self.gate(hidden)
-            answer: Tensor = self._spread(hidden, self.balancing_loss, all_ids, all_weights, 0)
-            return answer
-        balancing_loss, capacity, _, ids, _, weights, _ = self.gate(hidden)
-        answer = self._spread(hidden, balancing_loss, ids.T, weights.T, capacity)
+            _, weights, ids = self.gate(hidden)
+            balancing_loss, capacity = self.balancing_loss, 0
+        else:
+            balancing_loss, capacity, _, ids, _, weights, _ = self.gate(hidden)
+            ids, weights = ids.T, weights.T
+        answer: Tensor = self._spread(hidden, balancing_loss, ids, weights, capacity)
         return answer
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]  # as everybody does with sizes that depend on data

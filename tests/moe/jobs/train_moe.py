@@ -2,8 +2,8 @@
 
 `python -m tests.moe.jobs.train_moe FOLDER --scenarios healthy collapse`, once for each rank, with RANK, WORLD_SIZE, MASTER_*.
 Each rank writes FOLDER/SCENARIO/routing_rank_N.jsonl, whose steps are those of a run of this scenario alone, and
-FOLDER/all/routing_rank_N.jsonl, whose steps are those that its optimizer has made. Then it touches FOLDER/trained.N and waits for
-FOLDER/leave.
+FOLDER/all/routing_rank_N.jsonl, whose steps are those that its optimizer has made. Then it touches FOLDER/trained.N, and waits
+for FOLDER/leave.
 """
 
 import argparse
