@@ -1,7 +1,7 @@
 """The norms of the gradients of the routers' weights, on their device, when an optimizer has stepped: they are still there.
 
-Where the gradient lies differs: with the parameter, in Megatron in ``main_grad``. Of a weight that is spread over ranks only its
-part on this rank is measured. With ZeRO there is none: not known. Cost: one operation for all layers.
+Where the gradient lies differs: with the parameter, in Megatron in ``main_grad``. Of a weight that is spread over ranks only
+the part on this rank is measured. With ZeRO there is none: not known. Cost: one operation for all layers.
 """
 
 from collections.abc import Sequence
