@@ -4,7 +4,7 @@ from pardbg.dashboards.moe_balance import BALANCE, EXPERT_PARALLEL, ROUTERS
 from pardbg.dashboards.moe_queries import NO_LAYER, heat_of, of
 from pardbg.dashboards.panel import Choice, Color, Column, Dashboard, Panel, Query, Row, Shape, ShownUnit
 from pardbg.dashboards.queries import JOB, MOST_SERIES, most
-from pardbg.watchdog.model.watched_layer import ROUTING_KINDS
+from pardbg.watchdog.model.names import ROUTING_KINDS
 
 _DIFFERENCE = f"pardbg_moe_drop_ratio{{{JOB}}} - pardbg_moe_predicted_drop_ratio{{{JOB}}}"
 WELL = "All layers are well"

@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from pardbg.dashboards.metric import Kind, Metric, Topic, each, one
 from pardbg.dashboards.scene import EpRankShown, LayerShown, RankShown
-from pardbg.watchdog.model.watched_layer import ROUTING_KINDS, WatchedLayer
+from pardbg.watchdog.model.names import ROUTING_KINDS
+from pardbg.watchdog.model.watched_layer import WatchedLayer
 
 
 def _figure(name: str, text: str, read: Callable[[WatchedLayer], float | None]) -> Metric[LayerShown]:

@@ -71,7 +71,7 @@ def _needs_of_lane(operations: Sequence[TracedOperation], lane: Mapping[str, lis
 
     def in_order(*kinds: str) -> list[int]:
         found = (index for kind in kinds for index in lane.get(kind, ()))
-        return sorted(found, key=lambda index: (operations[index].start_s, operations[index].end_s, operations[index].number))
+        return sorted(found, key=lambda index: (operations[index].start_s, operations[index].duration_s))
 
     computed = in_order(*COMPUTE)
     gathered = in_order(GATHER)

@@ -8,6 +8,7 @@ The method, its thresholds and the names of the figures are those of "Understand
 What-if Analysis" (OSDI '25).
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,8 +19,8 @@ from pardbg.watchdog.model.garbage import without_garbage_collection
 from pardbg.watchdog.model.step_trace import StepTrace, TracedOperation
 
 WORKERS_SHARE_PERCENT = 3
-MOST_PLAYED = 4_000_000
-"""Operations in all plays of a trace together: some 3 s. Of a larger job the newest steps are played."""
+MOST_SEARCHED = 400_000
+"""Operations in all plays that look for the slowest workers, together; they are looked for in the newest steps."""
 
 Times = Sequence[float]
 
@@ -37,7 +38,6 @@ class WhatIf:
     @without_garbage_collection()
     def of(cls, trace: StepTrace) -> "WhatIf | None":
         """Prepares the plays; None where operations wait for each other in a circle, or none takes any time."""
-        trace = _shortened(trace)
         order = order_steps(trace)
         if not order:
             return None
@@ -63,8 +63,9 @@ class WhatIf:
     @cached_property
     def slowest_workers(self) -> tuple[int, ...]:
         """The 3 % of ranks (at least one) that are in the replicas and stages whose times cost most."""
-        replicas = self._costs(lambda operation: operation.replica)
-        stages = self._costs(lambda operation: operation.stage)
+        part = self._newest_steps()
+        replicas = part.costs(lambda operation: operation.replica)
+        stages = part.costs(lambda operation: operation.stage)
         cost = {item.rank: min(replicas[item.replica], stages[item.stage]) for item in self.trace.operations}
         ascending = sorted(cost, key=lambda rank: (-cost[rank], rank))
         return tuple(sorted(ascending[: -(-len(cost) * WORKERS_SHARE_PERCENT // 100)]))
@@ -102,10 +103,28 @@ class WhatIf:
         """Who computes a stage, ascending."""
         return tuple(sorted({operation.rank for operation in self.trace.operations if operation.stage == stage}))
 
-    def _costs(self, of: Callable[[TracedOperation], int]) -> dict[int, float]:
+    def costs(self, of: Callable[[TracedOperation], int]) -> dict[int, float]:
         """By what share the ideal step grows if only these operations take their recorded times."""
         found = sorted({of(operation) for operation in self.trace.operations})
         return {one: self._play(self._mixed(lambda operation, one=one: of(operation) != one)) for one in found}
+
+    def _newest_steps(self) -> "WhatIf":
+        """A part of this that is not too large to be played for each replica and stage."""
+        operations = self.trace.operations
+        plays = len({item.replica for item in operations}) + len({item.stage for item in operations})
+        sizes = Counter(item.step for item in operations)
+        left, kept = MOST_SEARCHED // plays, set[int]()
+        for step in sorted(sizes, reverse=True):
+            left -= sizes[step]
+            if left < 0 and kept:
+                break
+            kept.add(step)
+        if len(kept) == len(sizes):
+            return self
+        chosen = [index for index, item in enumerate(operations) if item.step in kept]
+        part = StepTrace(kinds=self.trace.kinds, operations=tuple(operations[index] for index in chosen))
+        played, usual = ([times[index] for index in chosen] for times in (self.played, self.usual))
+        return WhatIf(part, order_steps(part), played, usual)
 
     def _won(self, is_repaired: Callable[[TracedOperation], bool]) -> float:
         return self._share(self._play(self._mixed(is_repaired)))
@@ -133,26 +152,6 @@ class WhatIf:
             if end > longest.get(operation.step, 0.0):
                 longest[operation.step] = end
         return fmean(longest.values()) if longest else 0.0
-
-
-def _shortened(trace: StepTrace) -> StepTrace:
-    """The newest steps of which all plays together are not too many."""
-    replicas = {operation.replica for operation in trace.operations}
-    stages = {operation.stage for operation in trace.operations}
-    most = MOST_PLAYED // (len(replicas) + len(stages) + 5)
-    if len(trace.operations) <= most:
-        return trace
-    sizes: dict[int, int] = {}
-    for operation in trace.operations:
-        sizes[operation.step] = sizes.get(operation.step, 0) + 1
-    kept: set[int] = set()
-    for step in sorted(sizes, reverse=True):
-        most -= sizes[step]
-        if most < 0 and kept:
-            break
-        kept.add(step)
-    operations = tuple(operation for operation in trace.operations if operation.step in kept)
-    return StepTrace(kinds=trace.kinds, operations=operations, left_steps=trace.left_steps + len(sizes) - len(kept))
 
 
 def _own_times(operations: Sequence[TracedOperation], order: Iterable[Gathering]) -> list[float]:

@@ -3,17 +3,9 @@
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.names import Kind
 
-ROUTING_KINDS = (
-    Kind.ROUTER_COLLAPSE,
-    Kind.DROP_SPIKE,
-    Kind.DEAD_EXPERTS,
-    Kind.EP_IMBALANCE,
-    Kind.ROUTER_NO_GRADIENT,
-)
-
 
 class LayerIllness(Noun, frozen=True, kw_only=True):
-    """One of `ROUTING_KINDS` that a layer has, or had until a moment ago, and the first step that showed it."""
+    """One of `names.ROUTING_KINDS` that a layer has, or had until a moment ago, and the first step that showed it."""
 
     kind: Kind
     since_step: int

@@ -13,7 +13,7 @@ from pardbg.watchdog.routing.figures import ep_loads
 from pardbg.watchdog.routing.load_window import LoadWindow
 from pardbg.watchdog.routing.trend import Trend
 
-HOT, VERY_HOT = 1.2, 1.6
+HOT, PLAIN_HOT, VERY_HOT = 1.2, 1.35, 1.6
 """Largest load of a rank over the mean. Recipes budget 1.2 to 1.5 for the worst rank."""
 WELL = 1.12
 ROW_HOT = 1.15
@@ -21,8 +21,8 @@ STEADY = 0.5
 """In every single row the same rank must have ROW_HOT, and half of the excess of the rows together: else a burst, or
 a hot spot that moves from rank to rank, would look like a rank that is hot."""
 MOST_ROWS, FEWEST_ROWS = 128, 20
-"""For so long it must last: the fewest where a rank is very hot, or where all ranks were even before; else more the less hot
-it is, since an untrained router is uneven by up to about 1.5 and gets better within hundreds of steps."""
+"""For so long it must last: the fewest where a rank is very hot, or plainly hot where all ranks were even before; else more
+the less hot it is, since an untrained router is uneven by up to about 1.5 and gets better within hundreds of steps."""
 EVEN_ROWS = 40
 CERTAIN_ROWS, WELL_ROWS = 4, 16
 NAMED_FROM = 1.2
@@ -97,9 +97,8 @@ class EpWatch:
         return lasting and self._trend.lowest() >= STEADY * (ratio - 1) and not self._trend.improves()
 
     def _needed_rows(self, ratio: float) -> int:
-        if self._even_rows >= EVEN_ROWS:
-            return FEWEST_ROWS
-        grown = FEWEST_ROWS * ((VERY_HOT - 1) / (ratio - 1)) ** 2
+        enough = PLAIN_HOT if self._even_rows >= EVEN_ROWS else VERY_HOT
+        grown = FEWEST_ROWS * ((enough - 1) / (ratio - 1)) ** 2
         return min(max(round(grown), FEWEST_ROWS), MOST_ROWS)
 
     def _by_placement(self, sums: list[int], ratio: float, ep_size: int, *, collapsed: bool) -> bool:

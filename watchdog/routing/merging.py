@@ -6,6 +6,8 @@ from typing import TypeVar
 from pardbg.watchdog.model.routing import RoutingRow, RoutingSeries
 
 Number = TypeVar("Number", int, float)
+MOST_BEHIND = 16
+"""Steps. Ranks that train together are one or two apart."""
 
 
 def merge(series: Sequence[RoutingSeries]) -> RoutingSeries:
@@ -13,8 +15,8 @@ def merge(series: Sequence[RoutingSeries]) -> RoutingSeries:
 
     Counts, drops and tokens are summed over ranks; entropy, z and losses are means weighted by assignments; of the gradient
     norms, of which each rank holds the same or none, the largest is taken. A step counts when every rank that has the layer
-    has come to it: one that some have not yet reached would look like other data than it is. Ranks may own different layers
-    (pipeline stages). Where they differ in the number of experts of a layer, the most frequent number holds.
+    has come to it: one that some have not yet reached would look like other data than it is; a rank that is far behind has
+    ended, and is not waited for. Ranks may own different layers (pipeline stages). Where they differ in the number of experts of a layer, the most frequent number holds.
     """
     known = [one for one in series if one.rows]
     reached = _reached_by_all(known)
@@ -30,15 +32,15 @@ def merge(series: Sequence[RoutingSeries]) -> RoutingSeries:
 
 
 def _reached_by_all(series: Sequence[RoutingSeries]) -> dict[int, int]:
-    """Newest step of each layer that every rank with this layer has come to."""
-    reached: dict[int, int] = {}
+    """Newest step of each layer that every rank with this layer has come to, but for those that were left behind."""
+    ends: dict[int, list[int]] = {}
     for one in series:
         newest: dict[int, int] = {}
         for row in one.rows:
             newest[row.layer] = max(newest.get(row.layer, row.step), row.step)
         for layer, step in newest.items():
-            reached[layer] = min(reached.get(layer, step), step)
-    return reached
+            ends.setdefault(layer, []).append(step)
+    return {layer: min(step for step in steps if step >= max(steps) - MOST_BEHIND) for layer, steps in ends.items()}
 
 
 def _sum(rows: list[RoutingRow]) -> RoutingRow:
