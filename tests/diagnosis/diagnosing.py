@@ -12,7 +12,6 @@ from pardbg.watchdog.model.evidence import Evidence, FlightRecording
 from pardbg.watchdog.model.names import CollectorName
 from pardbg.watchdog.model.report import Report
 from pardbg.watchdog.outputs.as_json import render_json
-from pardbg.watchdog.outputs.exit_code import exit_code
 from pardbg.watchdog.outputs.validation import validate_report
 from pardbg.watchdog.sim.dump import encode_json, encode_pickle
 from pardbg.watchdog.sim.recipe import Recipe
@@ -45,31 +44,3 @@ def diagnose(recipe: Recipe) -> tuple[Report, Truth]:
     report = judge(EvidenceView.of(evidence_of(job)), Circumstances(decided_at=WHEN))
     validate_report(json.loads(render_json(report)))
     return report, job.truth
-
-
-def objections(report: Report, truth: Truth) -> list[str]:
-    """Everything in which a report falls short of the truth; empty if it is right, or as honest as the truth allows."""
-    verdict = report.verdict
-    kind = verdict.kind if verdict else None
-    blamed = {subject.rank or 0 for finding in report.findings for subject in finding.culprits}
-    allowed = {*truth.culprits, *(rank for ranks in truth.also for rank in ranks)}
-    found = [f"blames innocent ranks {sorted(blamed - allowed)}"] if blamed - allowed else []
-    for answer in truth.acceptable:
-        named = {subject.rank for subject in verdict.culprits} if verdict else set()
-        if kind is answer.kind and named <= {*answer.culprits}:
-            return found
-    same_kind = [finding for finding in report.findings if finding.kind is kind]  # two faults may be two findings
-    culprits = tuple(sorted({subject.rank or 0 for finding in same_kind for subject in finding.culprits}))
-    candidates = {subject.rank for subject in verdict.candidates} if verdict else set()
-    checks: list[tuple[str, object, object]] = [
-        ("kind", kind, truth.kind),
-        ("culprits", culprits, tuple(sorted(truth.culprits))),
-        ("cause", verdict.cause if verdict else None, truth.cause),
-        ("mismatch", verdict.mismatch if verdict else None, truth.mismatch),
-        ("edit", verdict.edit if verdict else None, truth.edit),
-        ("status", report.status, truth.status),
-        ("exit code", exit_code(report), truth.exit_code),
-        ("candidates left out", set(truth.candidates) - candidates, set()),
-        ("wrong victims", set(verdict.victims if verdict else ()) & {*truth.victims_exclude}, set()),
-    ]
-    return found + [f"{name}: {got} instead of {right}" for name, got, right in checks if got != right]

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.diagnosis.diagnosing import diagnose, objections
+from pardbg.watchdog.bench.objections import objections
+from tests.diagnosis.diagnosing import diagnose
 from tests.diagnosis.mutants import MUTANTS, Mutant
 
 

@@ -3,9 +3,10 @@
 import pytest
 from msgspec.structs import replace
 
+from pardbg.watchdog.bench.objections import objections
 from pardbg.watchdog.sim.recipe import Recipe
 from pardbg.watchdog.sim.scenario import SCENARIOS
-from tests.diagnosis.diagnosing import diagnose, objections
+from tests.diagnosis.diagnosing import diagnose
 
 CASES = [(name, backend) for name, fault in SCENARIOS.items() for backend in fault.backends]
 LARGE_CASES = [

@@ -64,16 +64,36 @@ class WhatIf:
     def slowest_workers(self) -> tuple[int, ...]:
         """The 3 % of ranks (at least one) that are in the replicas and stages whose times cost most."""
         part = self._newest_steps()
-        replicas = part.costs(lambda operation: operation.replica)
-        stages = part.costs(lambda operation: operation.stage)
-        cost = {item.rank: min(replicas[item.replica], stages[item.stage]) for item in self.trace.operations}
-        ascending = sorted(cost, key=lambda rank: (-cost[rank], rank))
-        return tuple(sorted(ascending[: -(-len(cost) * WORKERS_SHARE_PERCENT // 100)]))
+        replicas, stages = part.costs_of_replicas, part.costs_of_stages
+        cost = {item.rank: min(replicas[item.replica], stages[item.stage]) for item in part.trace.operations}
+        descending = sorted(cost, key=lambda rank: (-cost[rank], rank))
+        return tuple(sorted(descending[: -(-len(cost) * WORKERS_SHARE_PERCENT // 100)]))
 
     @cached_property
-    def stages(self) -> tuple[int, ...]:
-        """Of the pipeline, ascending."""
-        return tuple(sorted({operation.stage for operation in self.trace.operations}))
+    def excess(self) -> dict[int, float]:
+        """By what part each rank's computations take longer than usual; negative where they take less."""
+        is_compute = [kind in COMPUTE for kind in self.trace.kinds]
+        sums: dict[int, list[float]] = {}
+        for operation, played, usual in zip(self.trace.operations, self.played, self.usual, strict=True):
+            if is_compute[operation.kind]:
+                pair = sums.setdefault(operation.rank, [0.0, 0.0])
+                pair[0] += played
+                pair[1] += usual
+        return {rank: played / usual - 1 if usual else 0.0 for rank, (played, usual) in sums.items()}
+
+    @cached_property
+    def ranks_by_stage(self) -> dict[int, tuple[int, ...]]:
+        """Who computes which stage, all ascending."""
+        stages: dict[int, set[int]] = {}
+        for operation in self.trace.operations:
+            stages.setdefault(operation.stage, set()).add(operation.rank)
+        return {stage: tuple(sorted(stages[stage])) for stage in sorted(stages)}
+
+    @cached_property
+    def costliest_stage(self) -> int:
+        """The stage whose times cost most."""
+        costs = self._newest_steps().costs_of_stages
+        return max(costs, key=costs.__getitem__)
 
     @cached_property
     def won_by_workers(self) -> float:
@@ -81,30 +101,65 @@ class WhatIf:
         workers = frozenset(self.slowest_workers)
         return self._won(lambda operation: operation.rank in workers)
 
-    def won_by_stage(self, stage: int) -> float:
-        """M_S for the last stage: the same for all ranks of a stage."""
-        return self._won(lambda operation: operation.stage == stage)
+    @cached_property
+    def won_by_last_stage(self) -> float:
+        """M_S: the same if all ranks of the last stage are repaired."""
+        return self._won_by_stage(max(self.ranks_by_stage))
+
+    @cached_property
+    def won_by_costliest_stage(self) -> float:
+        """The same for the stage whose times cost most."""
+        return self._won_by_stage(self.costliest_stage)
 
     @cached_property
     def won_by_evenness(self) -> float:
         """The same if every rank took its own mean time for each computation: what batches of unequal length cost."""
-        own: dict[tuple[int, int], list[float]] = {}
-        is_compute = [kind in COMPUTE for kind in self.trace.kinds]
-        for operation, time_s in zip(self.trace.operations, self.played, strict=True):
-            own.setdefault((operation.rank, operation.kind), []).append(time_s)
-        means = {key: fmean(times) for key, times in own.items()}
-        even = [
-            means[operation.rank, operation.kind] if is_compute[operation.kind] else time_s
-            for operation, time_s in zip(self.trace.operations, self.played, strict=True)
-        ]
+        means = self._own_means
+        chosen = zip(self.trace.operations, self.played, strict=True)
+        even = [means.get((operation.rank, operation.kind), time_s) for operation, time_s in chosen]
         return self._share(self._play(even))
 
-    def ranks_of(self, stage: int) -> tuple[int, ...]:
-        """Who computes a stage, ascending."""
-        return tuple(sorted({operation.rank for operation in self.trace.operations if operation.stage == stage}))
+    @cached_property
+    def likeness(self) -> float:
+        """How alike, from -1 to 1, a rank's forward and backward computations of a batch are longer or shorter than its usual
+        ones: close to 1 where the batches' lengths decide.
+        """
+        pairs = [pair for pair in self._ratios().values() if len(pair) == len(COMPUTE)]
+        first, second = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        return _correlation(first, second) if len(pairs) > 1 else 0.0
 
-    def costs(self, of: Callable[[TracedOperation], int]) -> dict[int, float]:
-        """By what share the ideal step grows if only these operations take their recorded times."""
+    def _ratios(self) -> dict[tuple[int, int, int], list[float]]:
+        """By rank, step and number of the batch: its computations against the rank's mean."""
+        means = self._own_means
+        ratios: dict[tuple[int, int, int], list[float]] = {}
+        for operation, time_s in zip(self.trace.operations, self.played, strict=True):
+            mean = means.get((operation.rank, operation.kind))
+            if mean:
+                key = operation.rank, operation.step, operation.number
+                ratios.setdefault(key, []).append(time_s / mean)
+        return ratios
+
+    @cached_property
+    def _own_means(self) -> dict[tuple[int, int], float]:
+        """The mean time of each kind of computation, by rank and kind."""
+        is_compute = [kind in COMPUTE for kind in self.trace.kinds]
+        own: dict[tuple[int, int], list[float]] = {}
+        for operation, time_s in zip(self.trace.operations, self.played, strict=True):
+            if is_compute[operation.kind]:
+                own.setdefault((operation.rank, operation.kind), []).append(time_s)
+        return {key: fmean(times) for key, times in own.items()}
+
+    @cached_property
+    def costs_of_replicas(self) -> dict[int, float]:
+        """The length of the ideal step if only one replica's operations take their recorded times, by replica; seconds."""
+        return self._costs(lambda operation: operation.replica)
+
+    @cached_property
+    def costs_of_stages(self) -> dict[int, float]:
+        """The same by stage."""
+        return self._costs(lambda operation: operation.stage)
+
+    def _costs(self, of: Callable[[TracedOperation], int]) -> dict[int, float]:
         found = sorted({of(operation) for operation in self.trace.operations})
         return {one: self._play(self._mixed(lambda operation, one=one: of(operation) != one)) for one in found}
 
@@ -125,6 +180,9 @@ class WhatIf:
         part = StepTrace(kinds=self.trace.kinds, operations=tuple(operations[index] for index in chosen))
         played, usual = ([times[index] for index in chosen] for times in (self.played, self.usual))
         return WhatIf(part, order_steps(part), played, usual)
+
+    def _won_by_stage(self, stage: int) -> float:
+        return self._won(lambda operation: operation.stage == stage)
 
     def _won(self, is_repaired: Callable[[TracedOperation], bool]) -> float:
         return self._share(self._play(self._mixed(is_repaired)))
@@ -170,3 +228,11 @@ def _usual_times(trace: StepTrace, times: Times) -> list[float]:
         by_kind.setdefault(operation.kind, []).append(time_s)
     usual = {kind: (median if trace.kinds[kind] in COMMUNICATION else fmean)(found) for kind, found in by_kind.items()}
     return [usual[operation.kind] for operation in trace.operations]
+
+
+def _correlation(first: Sequence[float], second: Sequence[float]) -> float:
+    """Pearson's; 0 where one of them does not vary. (`statistics.correlation` raises there.)"""
+    middle, other = fmean(first), fmean(second)
+    spread = sum((one - middle) ** 2 for one in first) * sum((one - other) ** 2 for one in second)
+    together = sum((one - middle) * (two - other) for one, two in zip(first, second, strict=True))
+    return together / spread**0.5 if spread > 0 else 0.0

@@ -16,7 +16,8 @@ def merge(series: Sequence[RoutingSeries]) -> RoutingSeries:
     Counts, drops and tokens are summed over ranks; entropy, z and losses are means weighted by assignments; of the gradient
     norms, of which each rank holds the same or none, the largest is taken. A step counts when every rank that has the layer
     has come to it: one that some have not yet reached would look like other data than it is; a rank that is far behind has
-    ended, and is not waited for. Ranks may own different layers (pipeline stages). Where they differ in the number of experts of a layer, the most frequent number holds.
+    ended, and is not waited for. Ranks may own different layers (pipeline stages). Where they differ in the number of experts
+    of a layer, the most frequent number holds.
     """
     known = [one for one in series if one.rows]
     reached = _reached_by_all(known)

@@ -196,11 +196,12 @@ def _one_behind(draw: Draw) -> Case:
     return Case(
         scenario=(
             "NCCL's monitor, asked once: fifteen of sixteen ranks have launched operation 6650 of the communicator, rank "
-            f"{late} only 6649. The job has logged nothing for ten minutes. Nothing else is known."
+            f"{late} only 6649. Nothing else is known, not even whether the job moves."
         ),
         files=_ras(draw, late=late).files,
-        truth=Truth(
-            kind=Kind.MISSING_PARTICIPANT, culprits=(late,), victims_exclude=(late,), acceptable=(NOT_SURE, Answer(kind=None))
+        truth=unknown_because(
+            "one apart is what a job that moves looks like, too",
+            acceptable=(Answer(kind=None), Answer(kind=Kind.MISSING_PARTICIPANT, culprits=(late,))),
         ),
         is_ended_unsaid=True,
     )
