@@ -17,6 +17,7 @@ from pardbg.watchdog.errors import ParseError
 from pardbg.watchdog.model.base import Noun
 
 LARGEST_FILE_BYTES = 1024**3  # a ring of a million entries with stacks is a quarter of it
+LARGEST_TABLE_BYTES = 64 * 1024**2  # a step trace of 100,000 operations is one; training data are larger
 LARGEST_SOURCE_BYTES = 4 * 1024**2
 _KERNELS = "a file of the kernel: not read, since reading some of them changes things"
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
@@ -154,7 +155,7 @@ def _read_portion(descriptor: int, size_bytes: int) -> bytes:
     if len(head) < HEAD_BYTES:
         return head
     portion = choose_portion(head)
-    if portion is Portion.NOTHING:
+    if portion is Portion.NOTHING or (portion is Portion.TABLE and size_bytes > LARGEST_TABLE_BYTES):
         return head
     if portion is Portion.TAIL:
         return _read(descriptor, LOG_TAIL_BYTES, max(0, size_bytes - LOG_TAIL_BYTES))

@@ -4,7 +4,7 @@ Names only break ties: what a damaged or an empty file was meant to be.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
 
 import msgspec
@@ -14,6 +14,7 @@ from pardbg.collectors.parsing.flight_recorder import parse_flight_recorder
 from pardbg.collectors.parsing.gpu_series import is_gpu_series, parse_gpu_series
 from pardbg.collectors.parsing.job_file import parse_job
 from pardbg.collectors.parsing.kernel_log import looks_like_kernel_log, parse_kernel_log
+from pardbg.collectors.parsing.kernel_times import parse_kernel_times
 from pardbg.collectors.parsing.log_events import parse_log_events, tells_events
 from pardbg.collectors.parsing.process import PROCESS_SCHEMA, parse_process
 from pardbg.collectors.parsing.rank_log import LOG_TAIL_BYTES, find_ranks, is_rank_log, parse_rank_log
@@ -22,9 +23,12 @@ from pardbg.collectors.parsing.ras_text import is_ras_text, parse_ras_text
 from pardbg.collectors.parsing.routing_lines import is_routing_lines, parse_routing_lines
 from pardbg.collectors.parsing.saved_evidence import EVIDENCE_SCHEMA, parse_evidence
 from pardbg.collectors.parsing.stacks import parse_stacks
+from pardbg.collectors.parsing.step_trace import HEAD as PARQUET_HEAD
+from pardbg.collectors.parsing.step_trace import is_step_trace, parse_step_trace
 from pardbg.watchdog.errors import ParseError
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.evidence import Evidence, FlightRecording, Observation
+from pardbg.watchdog.model.kernel import KernelLog
 from pardbg.watchdog.model.names import CollectorName
 from pardbg.watchdog.model.ras import RasSeen
 
@@ -55,6 +59,8 @@ class Content(str, Enum):
     RANK_LOG = "rank-log"
     KERNEL_LOG = "kernel-log"
     RAS = "ras"
+    STEP_TRACE = "step-trace"
+    KERNEL_TIMES = "kernel-times"
     EMPTY_LOG = "empty-log"
     UNRECOGNISED = "unrecognised"
 
@@ -72,13 +78,15 @@ _SOURCES = {
     Content.RANK_LOG: CollectorName.RANK_LOG,
     Content.KERNEL_LOG: CollectorName.KERNEL_LOG,
     Content.RAS: CollectorName.RAS,
+    Content.STEP_TRACE: CollectorName.GPU,
+    Content.KERNEL_TIMES: CollectorName.GPU,
 }
 
 
 _SCHEMAS = {_PROCESS_SCHEMA: Content.PROCESS, _EVIDENCE_SCHEMA: Content.SAVED}
 
 
-OF_NO_RANK = frozenset({Content.KERNEL_LOG, Content.RAS})
+OF_NO_RANK = frozenset({Content.KERNEL_LOG, Content.RAS, Content.STEP_TRACE})
 """What speaks of a host or of the whole job, whatever numbers are in its name."""
 
 
@@ -87,6 +95,7 @@ class Portion(str, Enum):
 
     WHOLE = "whole"
     TAIL = "tail"
+    TABLE = "table"  # the whole, unless it is so large that it is the job's data
     NOTHING = "nothing"
 
 
@@ -123,13 +132,16 @@ class _Keys(msgspec.Struct):
     util: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     nccl_version: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     communicators: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    traced: msgspec.Raw | msgspec.UnsetType = msgspec.field(default=msgspec.UNSET, name="traceEvents")
 
 
 def choose_portion(head: bytes) -> Portion:
-    """Says from the first `HEAD_BYTES` how much of the file is worth reading: binaries nothing, text its end."""
+    """Says from the first `HEAD_BYTES` how much of the file is worth reading: most binaries nothing, text its end."""
     if head.startswith(_PICKLE_HEADS) or _JSON_HEAD.match(head) or is_routing_lines(head):
         return Portion.WHOLE
-    if b"\0" in head[:4096] or head.startswith((b"PAR1", b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"(\xb5/\xfd")):
+    if head.startswith(PARQUET_HEAD):
+        return Portion.TABLE
+    if b"\0" in head[:4096] or head.startswith((b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"(\xb5/\xfd")):
         return Portion.NOTHING
     return Portion.TAIL
 
@@ -144,8 +156,8 @@ def recognise(name: str, data: bytes) -> Content:
         return Content.ROUTING
     if _JSON_HEAD.match(data):
         return _recognise_json(name, data)
-    if choose_portion(data[:HEAD_BYTES]) is Portion.NOTHING:
-        return Content.FLIGHT_RECORDER if file_names.is_dump_name(name) else Content.UNRECOGNISED
+    if choose_portion(data[:HEAD_BYTES]) in {Portion.NOTHING, Portion.TABLE}:
+        return _recognise_binary(name, data)
     return _recognise_text(name, data[-LOG_TAIL_BYTES:].decode(errors="replace"))
 
 
@@ -177,11 +189,8 @@ def parse_as(content: Content, data: bytes) -> ParsedFile:
         events = tuple(Found(rank=item.rank, observation=item.seen) for item in parse_log_events(text))
         named = frozenset(found.rank for found in events if found.rank is not None)
         return ParsedFile(content=content, found=(*tracebacks, *events), signed_by=find_ranks(text) | named)
-    if content is Content.KERNEL_LOG:
-        log = parse_kernel_log(data[-LOG_TAIL_BYTES:].decode(errors="replace"))
-        return ParsedFile(content=content, found=(Found(observation=log),))
-    if content is Content.GPU_SERIES:
-        found = tuple(Found(rank=rank, observation=seen) for rank, seen in parse_gpu_series(data))
+    if content in _PARSERS_OF_RANKS:
+        found = tuple(Found(rank=rank, observation=seen) for rank, seen in _PARSERS_OF_RANKS[content](data))
         return ParsedFile(content=content, found=found)
     if content is Content.ROUTING:
         read = parse_routing_lines(data)
@@ -195,6 +204,10 @@ def _parse_recording(data: bytes) -> FlightRecording:
     return FlightRecording(recording=parse_flight_recorder(data))
 
 
+def _parse_kernel_log(data: bytes) -> KernelLog:
+    return parse_kernel_log(data[-LOG_TAIL_BYTES:].decode(errors="replace"))
+
+
 def _parse_ras(data: bytes) -> RasSeen:
     return parse_ras_json(data) if _JSON_HEAD.match(data) else parse_ras_text(data.decode(errors="replace"))
 
@@ -205,6 +218,12 @@ _PARSERS: dict[Content, Callable[[bytes], Observation]] = {
     Content.JOB: parse_job,
     Content.PROCESS: parse_process,
     Content.RAS: _parse_ras,
+    Content.STEP_TRACE: parse_step_trace,
+    Content.KERNEL_LOG: _parse_kernel_log,
+}
+_PARSERS_OF_RANKS: dict[Content, Callable[[bytes], Iterable[tuple[int | None, Observation]]]] = {
+    Content.GPU_SERIES: parse_gpu_series,
+    Content.KERNEL_TIMES: lambda data: (parse_kernel_times(data),),
 }
 
 
@@ -229,6 +248,12 @@ _BY_NAME: tuple[tuple[Callable[[str], bool], Content], ...] = (
 )
 
 
+def _recognise_binary(name: str, data: bytes) -> Content:
+    if is_step_trace(data):
+        return Content.STEP_TRACE
+    return Content.FLIGHT_RECORDER if file_names.is_dump_name(name) else Content.UNRECOGNISED
+
+
 def _recognise_json(name: str, data: bytes) -> Content:
     try:
         if data.lstrip()[:1] == b"{":
@@ -241,8 +266,9 @@ def _recognise_json(name: str, data: bytes) -> Content:
 def _recognise_object(name: str, keys: _Keys) -> Content:
     if keys.schema is not msgspec.UNSET:  # a report or a layout of ours is no evidence
         return _SCHEMAS.get(bytes(keys.schema), Content.UNRECOGNISED)
-    if keys.communicators is not msgspec.UNSET and keys.nccl_version is not msgspec.UNSET:
-        return Content.RAS
+    is_ras = keys.communicators is not msgspec.UNSET and keys.nccl_version is not msgspec.UNSET
+    if is_ras or keys.traced is not msgspec.UNSET:
+        return Content.RAS if is_ras else Content.KERNEL_TIMES
     if any(key is not msgspec.UNSET for key in (keys.pg_config, keys.pg_status, keys.entries)):
         return Content.FLIGHT_RECORDER
     if keys.t is not msgspec.UNSET and keys.util is not msgspec.UNSET:  # a series of one line

@@ -1,12 +1,14 @@
 """The file `routing` of a rank (`collectors/probe/routing_format.py`) -> a `RoutingSeries`.
 
 Only steps that are newer than one wanted are looked at, from the newest back, so that a look at a file of 4 MB costs a few
-kilobytes. A slot that was being written ends the walk: it will be there in the next look, or has been overwritten.
+kilobytes. A slot that was being written ends the walk: it will be there in the next look, or has been overwritten. One slot, 1.3
+MB at most, is read at a time; of all that is wanted no more is taken than `MOST_COUNTS` numbers, 40 bytes each, the newest first.
 """
 
 import math
 import struct
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from pardbg.collectors.probe.routing_format import (
@@ -33,6 +35,8 @@ from pardbg.watchdog.model.routing import RoutingRow, RoutingSeries
 from pardbg.watchdog.model.text import printable_text
 
 MOST_COPIES = 5
+MOST_COUNTS = 2**20
+"""In one look. No probe keeps more of them; a look that must cost less memory takes fewer."""
 MOST_STEP = 2**63 - 1
 _Value = TypeVar("_Value")
 
@@ -45,13 +49,14 @@ def parse_routing_page(data: bytes, pid: int | None = None, after_step: int = -1
     return read_routing(lambda offset, size: data[offset : offset + size], pid, after_step)
 
 
-def read_routing(cut: Cut, pid: int | None = None, after_step: int = -1) -> RoutingSeries:
+def read_routing(cut: Cut, pid: int | None = None, after_step: int = -1, most_counts: int = MOST_COUNTS) -> RoutingSeries:
     """Reads the steps after ``after_step``, oldest first.
 
     Args:
         cut: gives the bytes; asked again, at most `MOST_COPIES` times, for a part that is torn.
         pid: whose file it must be, None for anybody's.
         after_step: number of a step as the probe counts; -1 for all that are kept.
+        most_counts: where more are wanted, the oldest steps are left out; the newest never is.
 
     Raises:
         ParseError: if it is none, was replaced by another, is another process's, or a part was torn in every copy.
@@ -65,7 +70,8 @@ def read_routing(cut: Cut, pid: int | None = None, after_step: int = -1) -> Rout
     lines = [_retry(cut, TABLE_AT + place * ROW_SIZE, ROW_SIZE, decode_line) for place in range(header.layers)]
     if any(line.experts > header.experts or line.number < 0 for line in lines):
         raise ParseError("a layer with more experts than the file of routing has room for")
-    steps = list(_newest_first(cut, header, after_step))
+    most_steps = max(1, most_counts // max(1, header.layers * header.experts))
+    steps = list(islice(_newest_first(cut, header, after_step), most_steps))
     return RoutingSeries(
         rows=tuple(row for step in reversed(steps) for row in _read_rows(step, header, lines)),
         names={line.number: printable_text(line.name.decode(errors="replace")) for line in lines if line.name},
@@ -108,6 +114,7 @@ def _read_rows(slot: _Slot, header: Header, lines: list[LayerLine]) -> Iterator[
             step=slot.step,
             layer=line.number,
             counts=counts,
+            counts_are_kept=line.leaves_out_drops and known["predicted_dropped"] is None and bool(known["dropped"]),
             top_k=line.top_k or None,
             ep_size=line.ep_size or None,
             loss=slot.loss if math.isfinite(slot.loss) else None,

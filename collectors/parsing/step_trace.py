@@ -1,7 +1,7 @@
 """A step trace: a parquet table with a row for every operation of every rank (contract). Read with pyarrow, where it is there.
 
 Cost: 0.4 s to import pyarrow, in the reader's child alone; 1 s for 100,000 rows. Memory: of a larger table than `MOST_ROWS`
-only the steps with the highest numbers are taken. A file says how large it is before it is read, and is believed in nothing else.
+only the steps with the highest numbers are taken.
 """
 
 import math
@@ -16,7 +16,7 @@ from pardbg.watchdog.model.names import AbsenceReason
 from pardbg.watchdog.model.step_trace import StepTrace, TracedOperation
 
 if TYPE_CHECKING:
-    import pyarrow.parquet
+    from pyarrow.parquet import ParquetFile
 
 HEAD = b"PAR1"
 MOST_ROWS = 200_000  # some 40 steps of 16 ranks; 40 MB as tuples
@@ -24,13 +24,18 @@ MOST_STORED_ROWS = 20_000_000
 MOST_KINDS = 256
 NOT_INSTALLED = "it is a parquet table, and pyarrow, which reads those, is not installed: pip install 'pardbg[traces]'"
 _COLUMNS = ("rank", "dp_rank", "stage", "step", "optype", "start_ts", "duration", "seq_id", "mc")
+_LARGEST_FOOTER_BYTES = 1024**2
 _LONGEST_S = 1e6
 _NAME_LENGTH = 64
 
 
 def is_step_trace(data: bytes) -> bool:
-    """Whether bytes are a parquet table; whether of operations shows when it is read."""
-    return data.startswith(HEAD)
+    """Whether bytes are a whole parquet table with the columns of such a trace: most tables beside a job are its data."""
+    if not (data.startswith(HEAD) and data.endswith(HEAD)):
+        return False
+    length = int.from_bytes(data[-2 * len(HEAD) : -len(HEAD)], "little")
+    footer = data[-2 * len(HEAD) - min(length, _LARGEST_FOOTER_BYTES) : -2 * len(HEAD)]
+    return all(name.encode() in footer for name in ("dp_rank", "optype", "start_ts"))
 
 
 def parse_step_trace(data: bytes) -> StepTrace | Absence:
@@ -40,19 +45,19 @@ def parse_step_trace(data: bytes) -> StepTrace | Absence:
         ParseError: if it is none of operations, or damaged.
     """
     try:
-        import pyarrow  # noqa: PLC0415 - only where there is such a file
-        import pyarrow.parquet  # noqa: PLC0415
+        from pyarrow import ArrowException, BufferReader  # noqa: PLC0415 - only where there is such a file
+        from pyarrow.parquet import ParquetFile  # noqa: PLC0415
     except ImportError:
         return Absence(reason=AbsenceReason.NOT_INSTALLED, detail=NOT_INSTALLED)
     try:
-        table = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(data))
+        table = ParquetFile(BufferReader(data))
         _check(table)
         return _trace(cast("Iterator[dict[str, list[Any]]]", (batch.to_pydict() for batch in _batches(table))))
-    except (pyarrow.ArrowException, OSError, ValueError, OverflowError, TypeError) as error:
+    except (ArrowException, OSError, ValueError, OverflowError, TypeError) as error:
         raise ParseError(f"a parquet table that cannot be read: {str(error).splitlines()[0]}") from error
 
 
-def _check(table: "pyarrow.parquet.ParquetFile") -> None:
+def _check(table: "ParquetFile") -> None:
     missing = sorted(set(_COLUMNS) - set(table.schema_arrow.names))
     if missing:
         told = f"a parquet table without the columns {', '.join(missing)}: no step trace"
@@ -61,7 +66,7 @@ def _check(table: "pyarrow.parquet.ParquetFile") -> None:
         raise ParseError(f"{table.metadata.num_rows} rows, more than the {MOST_STORED_ROWS} that pardbg reads of a trace")
 
 
-def _batches(table: "pyarrow.parquet.ParquetFile") -> Iterator[Any]:
+def _batches(table: "ParquetFile") -> Iterator[Any]:
     return iter(table.iter_batches(batch_size=16_384, columns=list(_COLUMNS), use_threads=False))
 
 
@@ -83,6 +88,8 @@ def _trace(batches: Iterable[dict[str, list[Any]]]) -> StepTrace:
         raise ParseError("a step trace without a row")
     if held > MOST_ROWS:
         raise ParseError(f"one step has {held} rows, more than the {MOST_ROWS} that pardbg takes")
+    if any(operation.chunk > 0 for step in by_step.values() for operation in step):
+        raise ParseError("a trace of an interleaved pipeline schedule (mc > 0), whose order is not known to pardbg")
     whole = [by_step[step] for step in sorted(by_step) if step not in dropped]
     return StepTrace(
         kinds=tuple(kinds), operations=tuple(operation for step in whole for operation in step), left_steps=len(dropped)

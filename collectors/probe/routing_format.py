@@ -10,14 +10,17 @@ import struct
 import zlib
 from typing import NamedTuple
 
-MAGIC = b"PARDBGM\x01"
+MAGIC = b"PARDBGM\x02"
 BUDGET = 4 * 2**20
 """Bytes of the ring of one rank, where it is not larger with `LEAST_SLOTS` already."""
 MOST_SLOTS = 512
 LEAST_SLOTS = 4
 MOST_LAYERS = 4096
 MOST_EXPERTS = 65536
-MOST_SIZE = 2**30
+MOST_CELLS = 2**18
+"""Layers times experts. The largest models have some 2 ** 14; a reader makes a number of 40 bytes of each, in each step."""
+MOST_SIZE = 2**26
+"""Bytes of a file."""
 NAME_SIZE = 160
 MOST_VERSIONS = 2**32 - 1
 
@@ -26,6 +29,7 @@ _HEADER = struct.Struct("<8sIQIII")  # magic, pid, created_ns, layers, experts, 
 _NOTE = struct.Struct("<Q")  # steps ever written
 _ROW = struct.Struct(f"<iIIII{NAME_SIZE}s")
 _SLOT = struct.Struct("<QQQd")  # ordinal, step, ended_ns, loss
+_IS_FROZEN, _LEAVES_OUT_DROPS = 1, 2
 
 HEADER_SIZE = _SEAL.size + _HEADER.size
 NOTE_AT, NOTE_SIZE = 64, _SEAL.size + _NOTE.size
@@ -59,7 +63,10 @@ class Header(NamedTuple):
 
 
 class LayerLine(NamedTuple):
-    """One layer of the table. 0 for a ``top_k`` or an ``ep_size`` that is not known."""
+    """One layer of the table. 0 for a ``top_k`` or an ``ep_size`` that is not known.
+
+    ``leaves_out_drops``: what was dropped is not among the counts, but for steps whose predicted drops are known.
+    """
 
     number: int
     experts: int
@@ -67,6 +74,7 @@ class LayerLine(NamedTuple):
     ep_size: int
     is_frozen: bool
     name: bytes
+    leaves_out_drops: bool = False
 
 
 class SlotHead(NamedTuple):
@@ -128,10 +136,20 @@ def decode_header(data: bytes) -> Header:
     except TornError as error:
         raise NotRoutingError from error
     header = Header(*values)
-    is_sane = header.layers <= MOST_LAYERS and header.experts <= MOST_EXPERTS and 0 < header.slots <= MOST_SLOTS
-    if magic != MAGIC or not is_sane or lay_out(header.layers, header.experts, header.slots).size > MOST_SIZE:
+    if magic != MAGIC or not is_sane(header):
         raise NotRoutingError
     return header
+
+
+def is_sane(header: Header) -> bool:
+    """Whether a file may be so large: a reader that believes everything would be out of memory."""
+    return (
+        header.layers <= MOST_LAYERS
+        and header.experts <= MOST_EXPERTS
+        and header.layers * header.experts <= MOST_CELLS
+        and 0 < header.slots <= MOST_SLOTS
+        and lay_out(header.layers, header.experts, header.slots).size <= MOST_SIZE
+    )
 
 
 def encode_note(step_count: int, version: int) -> bytes:
@@ -151,7 +169,8 @@ def decode_note(data: bytes) -> int:
 
 def encode_line(line: LayerLine, version: int) -> bytes:
     """One row of the table. Of a name that is too long the end is kept: it tells layers apart."""
-    row = _ROW.pack(line.number, line.experts, line.top_k, line.ep_size, int(line.is_frozen), line.name[-NAME_SIZE:])
+    flags = _IS_FROZEN * line.is_frozen | _LEAVES_OUT_DROPS * line.leaves_out_drops
+    row = _ROW.pack(line.number, line.experts, line.top_k, line.ep_size, flags, line.name[-NAME_SIZE:])
     return _seal(row, version)
 
 
@@ -162,7 +181,8 @@ def decode_line(data: bytes) -> LayerLine:
         TornError: if it was being written, or never was.
     """
     number, experts, top_k, ep_size, flags, name = _ROW.unpack(_unseal(data[: _SEAL.size + _ROW.size]))
-    return LayerLine(number, experts, top_k, ep_size, bool(flags & 1), name.rstrip(b"\0"))
+    is_frozen, leaves_out_drops = bool(flags & _IS_FROZEN), bool(flags & _LEAVES_OUT_DROPS)
+    return LayerLine(number, experts, top_k, ep_size, is_frozen, name.rstrip(b"\0"), leaves_out_drops)
 
 
 def encode_slot_head(head: SlotHead, rest: memoryview, version: int) -> bytes:

@@ -13,6 +13,8 @@ from pardbg.watchdog.model.world import RankProcess
 
 _LOOKS_BETWEEN = 5
 _MOST_LOOKS_BETWEEN = 1280
+_MOST_COUNTS = 2**16
+"""A look takes at most 3 MB of memory a rank, but for a single step that is larger."""
 
 
 class RankRouting:
@@ -33,7 +35,7 @@ class RankRouting:
         self._look_count += 1
         if self._file is None and not self._find():
             return None
-        series = self._file.read(max(after_step, self.newest_step)) if self._file else None
+        series = self._file.read(max(after_step, self.newest_step), _MOST_COUNTS) if self._file else None
         if series is None:
             self.close()
             self._next_try = self._look_count + (1 if self.rank.is_at_home else self._between)

@@ -5,7 +5,7 @@ Cost: some 10 system calls a look, 40 microseconds and 5 a step and layer that a
 
 import os
 
-from pardbg.collectors.parsing.routing_page import read_routing
+from pardbg.collectors.parsing.routing_page import MOST_COUNTS, read_routing
 from pardbg.collectors.probe.places import ROUTING_FILE
 from pardbg.collectors.vitals.page_file import open_in_memory
 from pardbg.watchdog.errors import ParseError
@@ -19,16 +19,21 @@ class RoutingFile:
     def __init__(self, descriptor: int, pid: int) -> None:
         self._descriptor, self._pid = descriptor, pid
 
-    def read(self, after_step: int = -1) -> RoutingSeries | None:
+    def read(self, after_step: int = -1, most_counts: int = MOST_COUNTS) -> RoutingSeries | None:
         """The steps after this one, oldest first; None if the file is torn or spoilt, or another has taken its place: reopen.
+
+        Where they hold more than ``most_counts`` numbers, at 40 bytes each, the oldest are left out, but never the newest.
 
         Steps are numbered as on the rank's page. The last one may be missing until the next has ended: the device is not
         waited for.
         """
         try:
-            return read_routing(lambda offset, size: os.pread(self._descriptor, size, offset), self._pid, after_step)
+            return read_routing(self._cut, self._pid, after_step, most_counts)
         except (ParseError, OSError):
             return None
+
+    def _cut(self, offset: int, size: int) -> bytes:
+        return os.pread(self._descriptor, size, offset)
 
     def close(self) -> None:
         """Lets go of the file."""

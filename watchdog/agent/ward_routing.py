@@ -18,6 +18,7 @@ from pardbg.watchdog.model.routing import RoutingRow, RoutingSeries
 from pardbg.watchdog.model.watched_layer import LayerIllness, WatchedLayer
 from pardbg.watchdog.model.world import RankProcess
 from pardbg.watchdog.routing.doubts import DROPS_DISAGREE
+from pardbg.watchdog.routing.figures import wanted
 from pardbg.watchdog.routing.illness import Illness
 from pardbg.watchdog.routing.layer_watch import LayerWatch
 from pardbg.watchdog.routing.merging import merge
@@ -235,6 +236,7 @@ def _figures(series: RoutingSeries) -> RankFigures:
     step = series.rows[-1].step
     rows = [row for row in series.rows if row.step == step]
     assignments = sum(sum(row.counts) for row in rows)
+    asked_for = sum(wanted(row) for row in rows)
     dropped = [row.dropped for row in rows if row.dropped is not None]
     is_known = assignments > 0 and len(dropped) == len(rows)
-    return RankFigures(step, assignments, sum(dropped) / assignments if is_known else None)
+    return RankFigures(step, assignments, sum(dropped) / asked_for if is_known else None)

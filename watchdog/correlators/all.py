@@ -29,6 +29,8 @@ from pardbg.watchdog.correlators import (
     routing,
     straggler,
     teardown_stuck,
+    traced_kernels,
+    traced_steps,
     unexplained,
     unwound,
 )
@@ -67,6 +69,8 @@ CORRELATORS_OF_ALL: tuple[Correlator, ...] = (
     config_mismatch.correlate,
     logged_ways.correlate,
     straggler.correlate,
+    traced_steps.correlate,
+    traced_kernels.correlate,
     routing.correlate,
     ep_load.correlate,
 )

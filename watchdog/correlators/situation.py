@@ -20,6 +20,7 @@ from pardbg.watchdog.graph.motion import host_motion, job_motion
 from pardbg.watchdog.graph.progress import Progress, trace_progress
 from pardbg.watchdog.graph.standing import Stance, Standing, find_standings
 from pardbg.watchdog.graph.waits import WaitGraph, explore
+from pardbg.watchdog.graph.what_if import WhatIf
 from pardbg.watchdog.model.device import DeviceJoin
 from pardbg.watchdog.model.evidence import StackFrame
 from pardbg.watchdog.model.garbage import without_garbage_collection
@@ -78,6 +79,11 @@ class Situation:
         watch = RoutingWatch()
         watch.feed(self.routing.rows, self.routing.names, self.routing.frozen)
         return watch
+
+    @cached_property
+    def what_ifs(self) -> tuple[WhatIf, ...]:
+        """What traced steps say: how fast they could be. Cost: seconds for a trace of 100,000 operations."""
+        return tuple(filter(None, map(WhatIf.of, self.view.step_traces)))
 
     @cached_property
     def logs(self) -> LogFacts:

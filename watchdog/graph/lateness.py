@@ -45,14 +45,14 @@ class Late:
         return self.lost_ns / self.count
 
 
-def find_late(rounds: Rounds) -> Late | None:
-    """Who makes the others of a group wait; None if nobody does for long, or not always the same."""
+def find_late(rounds: Rounds, fewest: int = FEWEST_ROUNDS) -> Late | None:
+    """Who makes the others of a group wait in at least so many rounds; None if nobody does for long, or not always the same."""
     costs = [(one, one.excess_ns) for one in rounds.rounds]
     total = sum(max(excess.values()) for _, excess in costs)
     if total < LATE_SHARE * rounds.window_ns:
         return None
     weighty = [(one, excess) for one, excess in costs if max(excess.values()) * len(costs) >= WEIGHTY * total]
-    if len(weighty) < FEWEST_ROUNDS or not _is_spread(rounds, [one for one, _ in weighty]):
+    if len(weighty) < fewest or not _is_spread(rounds, [one for one, _ in weighty]):
         return None
     counts = Counter(rank for _, excess in weighty for rank in _late_ones(excess))
     always = tuple(sorted(rank for rank, count in counts.items() if count >= ALWAYS * len(weighty)))

@@ -106,7 +106,9 @@ def _transfers(
             yield index, before
 
 
-def _at_the_end(operations: Sequence[TracedOperation], computed: Sequence[int], ends: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _at_the_end(
+    operations: Sequence[TracedOperation], computed: Sequence[int], ends: Sequence[int]
+) -> Iterator[tuple[int, int]]:
     """What comes after the last computation, one after the other; reductions that began before it ran beside it."""
     if not computed:
         yield from _chain(ends)

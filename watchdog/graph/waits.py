@@ -86,7 +86,21 @@ def build_graph(room: Room) -> WaitGraph:
             if key not in meetings:
                 meeting = meetings[key] = room.meet(key)
                 edges[key] = meeting.needs
-    return WaitGraph(room, meetings, edges)
+    return WaitGraph(room, meetings, edges | _held_by_batches(edges, meetings))
+
+
+def _held_by_batches(edges: dict[Node, tuple[Node, ...]], meetings: dict[MeetingKey, Meeting]) -> dict[Node, tuple[Node, ...]]:
+    """Transfers that both ends have entered and that wait all the same: for the rest of the batch that one end has launched."""
+    held: dict[Node, tuple[Node, ...]] = {}
+    pending = [key for key, meeting in meetings.items() if key.is_p2p and meeting.needs]
+    while pending:
+        for rank in meetings[pending.pop()].waiting:
+            batch = [key for key in edges[rank] if not isinstance(key, int) and key.is_p2p]
+            fresh = [key for key in batch if meetings[key].is_full and rank not in held.get(key, ())]
+            for key in fresh if len(batch) > 1 else ():
+                held[key] = (*held.get(key, ()), rank)
+                pending.append(key)
+    return held
 
 
 def explore(room: Room) -> WaitGraph:

@@ -121,9 +121,7 @@ class WhatIf:
 
     @cached_property
     def likeness(self) -> float:
-        """How alike, from -1 to 1, a rank's forward and backward computations of a batch are longer or shorter than its usual
-        ones: close to 1 where the batches' lengths decide.
-        """
+        """How alike, from -1 to 1, the forward and the backward computation of a batch differ from their rank's usual ones."""
         pairs = [pair for pair in self._ratios().values() if len(pair) == len(COMPUTE)]
         first, second = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         return _correlation(first, second) if len(pairs) > 1 else 0.0
@@ -161,7 +159,7 @@ class WhatIf:
 
     def _costs(self, of: Callable[[TracedOperation], int]) -> dict[int, float]:
         found = sorted({of(operation) for operation in self.trace.operations})
-        return {one: self._play(self._mixed(lambda operation, one=one: of(operation) != one)) for one in found}
+        return {one: self._play(self._mixed(_is_not(of, one))) for one in found}
 
     def _newest_steps(self) -> "WhatIf":
         """A part of this that is not too large to be played for each replica and stage."""
@@ -201,7 +199,7 @@ class WhatIf:
         for gathering in self.order:
             start = 0.0
             for need in gathering.needs:
-                if ends[need] > start:
+                if ends[need] > start:  # noqa: PLR1730 - a call here costs a third of the time
                     start = ends[need]
             for member in gathering.members:
                 ends[member] = start + times[member]
@@ -210,6 +208,10 @@ class WhatIf:
             if end > longest.get(operation.step, 0.0):
                 longest[operation.step] = end
         return fmean(longest.values()) if longest else 0.0
+
+
+def _is_not(of: Callable[[TracedOperation], int], one: int) -> Callable[[TracedOperation], bool]:
+    return lambda operation: of(operation) != one
 
 
 def _own_times(operations: Sequence[TracedOperation], order: Iterable[Gathering]) -> list[float]:
@@ -231,7 +233,7 @@ def _usual_times(trace: StepTrace, times: Times) -> list[float]:
 
 
 def _correlation(first: Sequence[float], second: Sequence[float]) -> float:
-    """Pearson's; 0 where one of them does not vary. (`statistics.correlation` raises there.)"""
+    """Pearson's; 0 where one of them does not vary, for which `statistics.correlation` raises."""
     middle, other = fmean(first), fmean(second)
     spread = sum((one - middle) ** 2 for one in first) * sum((one - other) ** 2 for one in second)
     together = sum((one - middle) * (two - other) for one, two in zip(first, second, strict=True))

@@ -177,6 +177,8 @@ def _status_without_verdict(situation: Situation, motion: str) -> tuple[Status, 
         return _status_at_the_end(situation)
     if view.is_of_routing_alone:
         return (Status.UNDETERMINED if why_unsure(situation) else Status.HEALTHY), ""
+    if view.is_of_traces_alone:
+        return Status.HEALTHY, "no rank, host or stage makes the others wait in the steps that were traced"
     doubt = _doubt(situation)
     well = "no rank waits for another" if view.looks else "nothing was outstanding on any rank when it was dumped"
     return (Status.UNDETERMINED, doubt) if doubt else (Status.HEALTHY, well)
@@ -269,6 +271,8 @@ def _coverage(view: EvidenceView) -> Coverage:
         seen.setdefault(CollectorName.HOST, set()).update(
             rank for rank, process in view.processes.items() if process.state or process.exit_code is not None
         )
+    if view.traced_ranks:
+        seen.setdefault(CollectorName.GPU, set()).update(view.traced_ranks)
     ranks_seen = len(set().union(*seen.values()))
     logged = {rank.rank for rank in view.kernel.ranks if rank.host in view.kernel.hosts}
     seen.setdefault(CollectorName.KERNEL_LOG, set()).update(logged)

@@ -11,6 +11,7 @@ from pardbg.watchdog.model.process import ProcessSample
 from pardbg.watchdog.model.ras import RasSeen
 from pardbg.watchdog.model.recording import Frame, Recording
 from pardbg.watchdog.model.routing import RoutingSeries
+from pardbg.watchdog.model.step_trace import KernelTimes, StepTrace
 
 
 class Handler(Noun, frozen=True, kw_only=True):
@@ -189,6 +190,8 @@ Observation = (
     | RoutingSeries
     | KernelLog
     | RasSeen
+    | StepTrace
+    | KernelTimes
     | Absence
 )
 

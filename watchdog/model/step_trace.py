@@ -37,12 +37,17 @@ class StepTrace(Noun, frozen=True, kw_only=True, tag="step-trace"):
 
 
 class StepTimes(Struct, frozen=True, array_like=True, gc=False):
-    """How long one step of a rank took, and its GPU was at computing and at communication in it, seconds."""
+    """How long one step of a rank took, and what of it its GPU spent computing, communicating and with copies from the host.
+
+    ``loading_s``: how long its training loop waited for data. All in seconds.
+    """
 
     step: int
     span_s: float
     compute_s: float
     communication_s: float
+    copying_s: float
+    loading_s: float
 
 
 class KernelTimes(Noun, frozen=True, kw_only=True, tag="kernel-times"):

@@ -8,7 +8,7 @@ from math import inf
 from operator import ge
 
 from pardbg.watchdog.model.routing import RoutingRow
-from pardbg.watchdog.routing.figures import LayerFigures
+from pardbg.watchdog.routing.figures import LayerFigures, wanted
 
 ROWS = 8
 DROPS_DIFFER, DROPS_DIFFER_RELATIVE = 0.02, 0.25
@@ -71,7 +71,7 @@ class Doubts:
             return NEVER_CLEARED
         if row.tokens is None or row.top_k is None or not 0 < row.tokens < inf or row.top_k < 1:
             return None
-        ratio = figures.assignments / (row.tokens * row.top_k)
+        ratio = wanted(row) / (row.tokens * row.top_k)
         if abs(ratio - 1) <= SUM_DIFFERS:
             return None
         if abs(ratio - TWICE) <= SUM_DIFFERS:

@@ -29,7 +29,7 @@ class LayerFigures:
             Near 1: one that has learnt nothing.
         dead_ratio: share of experts without one assignment in this step alone; chance explains it where ``fair`` is small.
         top_ratio: largest f; at most 1 / k.
-        drop_ratio: assignments dropped by the mask that was applied / A.
+        drop_ratio: assignments dropped by the mask that was applied / A; / (A + those) where the counts are what is left.
         predicted_drop_ratio: the same by max(0, count - capacity).
         z: mean of (logsumexp of logits) squared; (ln E) squared for zero logits.
         aux_loss: balancing loss of this layer, 1 where uniform.
@@ -83,8 +83,8 @@ def measure(row: RoutingRow) -> LayerFigures | None:
         token_entropy_ratio=_over(row.entropy, log(experts)),
         dead_ratio=counts.count(0) / experts,
         top_ratio=largest / total,
-        drop_ratio=_over(row.dropped, total),
-        predicted_drop_ratio=_over(row.predicted_dropped, total),
+        drop_ratio=_over(row.dropped, wanted(row)),
+        predicted_drop_ratio=_over(row.predicted_dropped, wanted(row)),
         z=_known(row.z),
         aux_loss=_known(row.aux_loss),
         ep_loads=loads,
@@ -92,6 +92,11 @@ def measure(row: RoutingRow) -> LayerFigures | None:
         router_grad_norm=_known(row.router_grad_norm),
         loss=_known(row.loss),
     )
+
+
+def wanted(row: RoutingRow) -> float:
+    """All assignments of a row, those that were dropped included."""
+    return sum(row.counts) + (max(0.0, _known(row.dropped) or 0.0) if row.counts_are_kept else 0)
 
 
 def deficit(counts: Sequence[int]) -> float:

@@ -53,6 +53,7 @@ def _sum(rows: list[RoutingRow]) -> RoutingRow:
         step=rows[0].step,
         layer=rows[0].layer,
         counts=tuple(map(sum, zip(*(row.counts for row in rows), strict=True))),
+        counts_are_kept=any(row.counts_are_kept for row in rows),
         dropped=_total(rows, lambda row: row.dropped),
         predicted_dropped=_total(rows, lambda row: row.predicted_dropped),
         capacity=_largest(row.capacity for row in rows),

@@ -16,6 +16,7 @@ def sum_up(rows: Sequence[RoutingRow]) -> RoutingRow:
         step=last.step,
         layer=last.layer,
         counts=tuple(map(sum, zip(*(row.counts for row in alike), strict=True))),
+        counts_are_kept=any(row.counts_are_kept for row in alike),
         dropped=_total([row.dropped for row in alike]),
         predicted_dropped=_total([row.predicted_dropped for row in alike]),
         capacity=_newest(row.capacity for row in alike),

@@ -36,7 +36,7 @@ def silent_recorders(view: "EvidenceView") -> Iterable[Evidence]:
         elif seen.recording.summary is not None and seen.recording.summary.cut:
             told = f"its digest would have been too large without leaving out {seen.recording.summary.cut}"
             yield _absent(item.rank, AbsenceReason.SKIPPED, told, item.origin)
-    if not view.is_of_routing_alone:  # else nobody has asked recorders
+    if not view.is_of_routing_alone and not view.is_of_traces_alone:  # else nobody has asked recorders
         yield from _lost(view, explained)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from math import gcd
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -31,6 +32,7 @@ from pardbg.watchdog.model.recording import Recording
 from pardbg.watchdog.model.report import EvidenceLine
 from pardbg.watchdog.model.routing import RoutingSeries
 from pardbg.watchdog.model.routing_order import in_order
+from pardbg.watchdog.model.step_trace import KernelTimes, StepTrace
 from pardbg.watchdog.store.kernel_events import KernelEvents, RankKnown, with_logged_errors
 from pardbg.watchdog.store.ras_polls import RasPolls
 from pardbg.watchdog.store.reported_ends import largest_communicator, with_reported_ends
@@ -155,6 +157,38 @@ class EvidenceView:
         return bool(self.routing) and not any(isinstance(item.observation, others) for item in self.evidence)
 
     @cached_property
+    def step_traces(self) -> tuple[StepTrace, ...]:
+        """Traces of the operations of all ranks."""
+        return tuple(item.observation for item in self.evidence if isinstance(item.observation, StepTrace))
+
+    @cached_property
+    def traced_ranks(self) -> frozenset[int]:
+        """The ranks that step traces tell of."""
+        return frozenset(operation.rank for trace in self.step_traces for operation in trace.operations)
+
+    @cached_property
+    def traced_stride(self) -> int:
+        """1, or how many ranks each traced rank stands for: some tracers take one of those that compute alike."""
+        return gcd(*self.traced_ranks) if len(self.traced_ranks) > 1 else 1
+
+    @cached_property
+    def kernel_times(self) -> dict[int, KernelTimes]:
+        """The steps of each rank by the kernels of its GPU."""
+        return {
+            item.rank: item.observation
+            for item in self.evidence
+            if isinstance(item.observation, KernelTimes) and item.rank is not None
+        }
+
+    @cached_property
+    def is_of_traces_alone(self) -> bool:
+        """Whether nothing but steps was seen, which say who is slow and not who waits now."""
+        others = (FlightRecording, Stack, ProcessSample, Heartbeat, LogTraceback, SchedulerEnding)
+        return bool(self.step_traces or self.kernel_times) and not any(
+            isinstance(item.observation, others) for item in self.evidence
+        )
+
+    @cached_property
     def recordings(self) -> dict[int, Recording]:
         """The newest usable recording of each rank."""
         return {rank: samples[-1] for rank, samples in self.samples.items()}
@@ -276,7 +310,8 @@ class EvidenceView:
         configs = (config for recording in self.recordings.values() for config in recording.configs if config.runs)
         members = [first + step * (count - 1) for config in configs for first, step, count in config.runs[-1:]]
         ranks = [item.rank for item in self.evidence if item.rank is not None and item.rank < MAX_WORLD_SIZE]
-        return max([*members, *ranks, *self.processes, largest_communicator(self.logs) - 1]) + 1 or None
+        traced = max(self.traced_ranks, default=-1) + self.traced_stride - 1
+        return max([*members, *ranks, *self.processes, largest_communicator(self.logs) - 1, traced]) + 1 or None
 
     @cached_property
     def absences(self) -> tuple[Evidence, ...]:

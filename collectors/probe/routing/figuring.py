@@ -54,6 +54,5 @@ def _drops(sums: Sequence[float], totals: Totals, seen: Seen) -> float:
     """Numbers out of range are drops; so is what is missing where only the choices that were kept can be counted."""
     if not seen.passes or seen.with_drops != seen.passes:
         return _NAN
-    if seen.kept_only:
-        return max(0.0, seen.wanted - totals.kept)
-    return sums[DROPPED] + totals.beyond
+    missing = max(0.0, seen.wanted - totals.kept) if seen.kept_only else totals.beyond
+    return sums[DROPPED] + missing

@@ -39,7 +39,7 @@ class Layer:
     def __init__(self, number: int, name: str, width: int) -> None:
         self.number, self.name, self.width = number, name, width
         self.experts = self.top_k = self.ep_size = 0
-        self.is_frozen = False
+        self.is_frozen = self.leaves_out_drops = False
         self.knows_drops = True
         self.module: Callable[[], Any] = _nothing
         self.seen = Seen()
@@ -121,6 +121,7 @@ class Layer:
     def _note(self, choice: Choice) -> None:
         seen = self.seen
         self.experts, self.top_k, self.knows_drops = choice.experts, choice.top_k or self.top_k, choice.knows_drops
+        self.leaves_out_drops = choice.leaves_out_drops
         seen.passes += 1
         seen.tokens += choice.tokens
         seen.wanted += choice.tokens * choice.top_k
@@ -147,7 +148,9 @@ def _add_drops(row: torch.Tensor, choice: Choice, counts: torch.Tensor | None) -
         return
     if choice.kept is not None:
         row[DROPPED].add_(counts.sum() - choice.kept)
-    if choice.capacity is not None and not choice.is_kept_only:
+    if choice.predicted is not None:
+        row[PREDICTED].add_(choice.predicted)
+    elif choice.capacity is not None and not choice.is_kept_only:
         row[PREDICTED].add_((counts - choice.capacity).clamp_min_(0).sum())
 
 

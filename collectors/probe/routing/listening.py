@@ -12,11 +12,14 @@ from typing import Any, Protocol
 import torch
 
 from ..harmless import harmless
+from .asking import choose
 from .layer import Layer
 from .reading import Choice, read_choice, tensors_of
 from .recognising import LAYER_OF_TUTEL, Traits
 
 _MOST_FAILURES = 5
+ASKED = -1
+"""A compiled graph tells the logits of the router with key n under `ASKED` - n."""
 
 
 class Listener(Protocol):
@@ -42,16 +45,19 @@ class Listener(Protocol):
 class RouterHook:
     """What a router's answers are given to. A copy of the module gets a hook of its own; a pickle of it holds none of ours."""
 
+    is_of_pardbg = True
+
     def __init__(self, listener: Listener) -> None:
         self.listener = listener
         self.layer: Layer | None = None
         self.traits: Traits | None = None
         self.key = -1
         self.row: torch.Tensor | None = None
+        self.asked: torch.Tensor | None = None
         self._failures = 0
         self._length = self._place = -1
         self._last = (-1,)
-        self._hear = harmless(self.hear)
+        self._hear, self.note_asked = harmless(self.hear), harmless(self._choose)
 
     def __call__(self, module: Any, args: Any, answer: Any) -> None:
         """Torch calls it after each pass of the module."""
@@ -69,6 +75,27 @@ class RouterHook:
                 self._failures = 0
             self.listener.charge(began_ns)
 
+    def ask(self, module: Any, logits: Any) -> None:
+        """Hears the logits of a router with a capacity before it answers (`asking.py`); None if they do not tell its choices."""
+        if torch.compiler.is_compiling():
+            row = self.row
+            if row is not None and logits is not None and module.training and torch.is_grad_enabled():
+                torch.ops.pardbg.count_routing(row, [logits.detach()], ASKED - self.key)
+            return
+        self.asked = None
+        if logits is not None and module.training and torch.is_grad_enabled() and self.listener.is_open:
+            began_ns = time.perf_counter_ns()
+            self.note_asked(logits, module)
+            self.listener.charge(began_ns)
+
+    def _choose(self, logits: torch.Tensor, module: Any = None) -> None:
+        """Keeps the choices, not the logits: their memory may be used again before the answer comes."""
+        if module is not None:
+            self.find_layer(module)
+        if self.traits is not None:
+            with _unseen():
+                self.asked = choose(logits, self.traits)
+
     def __deepcopy__(self, _memo: dict[int, Any]) -> "RouterHook":
         return RouterHook(self.listener)
 
@@ -78,26 +105,29 @@ class RouterHook:
 
     def hear(self, module: Any, args: Any, answer: Any) -> bool:
         """Counts an answer. False: it was not understood."""
-        layer = self.layer
+        layer = self.find_layer(module)
         if layer is None or self.traits is None:
-            layer = self.layer = self.listener.find_layer(self, module)
-            if layer is None or self.traits is None:
-                return False
+            return False
         if not self.is_first(layer):
+            self.asked = None
             return True
         if self.traits.kind == LAYER_OF_TUTEL:
             rows = args[0].numel() // args[0].shape[-1]
             return self.count([getattr(module, "dispatch_count", None), getattr(module, "l_aux", None), rows])
-        is_watched = torch._C._len_torch_dispatch_stack() > 0  # noqa: SLF001 - whoever watches the model's operations
+        is_watched = torch._C._len_torch_dispatch_stack() > 0  # noqa: SLF001 - see `_unseen`
         if type(answer) is tuple and len(answer) == self._length and not self.listener.is_sampled and not is_watched:
             ids, row = answer[self._place], layer.row
             if type(ids) is torch.Tensor and ids.shape[-1:] == self._last and row is not None and row.device == ids.device:
                 layer.add_ids(ids)
                 return True
-        if is_watched:  # is not shown ours
-            with torch._C._DisableTorchDispatch():  # noqa: SLF001
-                return self.count(tensors_of(answer))
-        return self.count(tensors_of(answer))
+        with _unseen():
+            return self.count(tensors_of(answer))
+
+    def find_layer(self, module: Any) -> Layer | None:
+        """The layer of this router."""
+        if self.layer is None or self.traits is None:
+            self.layer = self.listener.find_layer(self, module)
+        return self.layer
 
     def is_first(self, layer: Layer) -> bool:
         """Whether this pass is the one to count."""
@@ -113,7 +143,8 @@ class RouterHook:
         layer, traits = self.layer, self.traits
         if layer is None or traits is None:
             return False
-        choice = read_choice(parts, traits)
+        asked, self.asked = self.asked, None
+        choice = read_choice(parts, traits, asked)
         if choice is None:
             return False
         tensor = choice.ids if choice.ids is not None else choice.counts
@@ -136,6 +167,12 @@ class RouterHook:
         place = next((place for place, part in enumerate(parts) if choice.ids is not None and _is_same(part, choice.ids)), -1)
         if place >= 0 and choice.capacity is None and choice.aux_loss is None:
             self._length, self._place, self._last = len(parts), place, (choice.top_k,)
+
+
+def _unseen() -> contextlib.AbstractContextManager[Any]:
+    """Whoever watches the model's operations is not shown ours."""
+    is_watched = torch._C._len_torch_dispatch_stack() > 0  # noqa: SLF001
+    return torch._C._DisableTorchDispatch() if is_watched else contextlib.nullcontext()  # type: ignore[no-any-return]  # noqa: SLF001
 
 
 def _is_same(part: Any, ids: torch.Tensor) -> bool:

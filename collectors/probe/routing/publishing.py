@@ -31,7 +31,7 @@ class Publisher:
         self._copier = Copier()
         self._writer: RoutingWriter | None = None
         self._lines: list[LayerLine] = []
-        self._traits: list[tuple[int, int, int, bool]] = []
+        self._traits: list[tuple[int, int, int, bool, bool]] = []
         self._last = torch.zeros(0, dtype=torch.int64)
         self._experts = 0
 
@@ -46,7 +46,9 @@ class Publisher:
         self._copier.take(rows, norms.known, _Step(number, ended_ns, noted, norms.places))
         for layer in layers:
             layer.seen = Seen()
-        traits = [(layer.experts, layer.top_k, layer.ep_size, layer.is_frozen) for layer in layers]
+        traits = [
+            (layer.experts, layer.top_k, layer.ep_size, layer.is_frozen, layer.leaves_out_drops) for layer in layers
+        ]
         if traits != self._traits:
             self._change([_line_of(layer) for layer in layers])
             self._traits = traits
@@ -89,7 +91,7 @@ class Publisher:
 
 def _line_of(layer: Layer) -> LayerLine:
     name = layer.name.encode(errors="replace")[-NAME_SIZE:]
-    return LayerLine(layer.number, layer.experts, layer.top_k, layer.ep_size, layer.is_frozen, name)
+    return LayerLine(layer.number, layer.experts, layer.top_k, layer.ep_size, layer.is_frozen, name, layer.leaves_out_drops)
 
 
 def _note_frozen(layers: Sequence[Layer]) -> None:

@@ -5,12 +5,13 @@ whose last dimension is E are a map, floats whose last dimension is E are logits
 at, so nothing waits for a device.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 
-from .recognising import GATE_OF_DEEPSPEED, LAYER_OF_TUTEL, LINEAR_GATE, NOT_LAST_WORD, Traits
+from .recognising import GATE_OF_DEEPSPEED, LAYER_OF_TUTEL, LOGITS_LAST, MASKS, NOT_LAST_WORD, Traits
 
 _INTEGERS = frozenset({"torch.int64", "torch.int32", "torch.int16", "torch.uint8", "torch.int8"})
 _OLDER_GATE, _NEWER_GATE = 4, 7
@@ -27,6 +28,8 @@ class Choice(NamedTuple):
         counts: choices of each expert, in place of ``ids``: before drops where the framework says so.
         kept: how many choices were kept, where ``counts`` are those before drops: a tensor of one number.
         is_kept_only: ``counts`` are what is left after drops: tokens times k less their sum was dropped.
+        leaves_out_drops: what this router drops is not counted, but where ``predicted`` is known.
+        predicted: drops by counts and capacity; NaN where they turned out not to be known.
         capacity: choices that one expert takes in this pass.
         logits: [.., E].
         aux_loss: of this layer alone.
@@ -40,6 +43,8 @@ class Choice(NamedTuple):
     kept: torch.Tensor | None = None
     dropped: torch.Tensor | None = None
     is_kept_only: bool = False
+    leaves_out_drops: bool = False
+    predicted: torch.Tensor | None = None
     knows_drops: bool = True
     capacity: float | None = None
     logits: torch.Tensor | None = None
@@ -52,16 +57,18 @@ def tensors_of(answer: Any) -> list[Any]:
     return [_here(part) if isinstance(part, torch.Tensor) else part for part in parts]
 
 
-def read_choice(parts: Sequence[Any], traits: Traits) -> Choice | None:
-    """Reads an answer; None if it is none that is understood."""
+def read_choice(parts: Sequence[Any], traits: Traits, asked: torch.Tensor | None = None) -> Choice | None:
+    """Reads an answer; None if it is none that is understood. ``asked``: what was wanted before drops (`asking.py`)."""
     if traits.kind == GATE_OF_DEEPSPEED:
         return _read_gate_of_deepspeed(parts)
     if traits.kind == LAYER_OF_TUTEL:
         return _read_tutel(parts, traits)
     tensors = [part.detach() for part in parts if isinstance(part, torch.Tensor)]
-    if traits.kind == LINEAR_GATE:
-        return _choose_again(tensors[0], traits) if tensors else None
-    return _read_ids(tensors, traits) or _read_map(tensors, traits)
+    if traits.kind == LOGITS_LAST:
+        return _choose_again(tensors[-1], traits) if tensors else None
+    if traits.kind == MASKS:
+        return _read_map([part.bool() for part in tensors if _is_integer(part)], traits, None)
+    return _read_ids(tensors, traits) or _read_map(tensors, traits, asked)
 
 
 def _read_ids(tensors: Sequence[torch.Tensor], traits: Traits) -> Choice | None:
@@ -80,11 +87,12 @@ def _read_ids(tensors: Sequence[torch.Tensor], traits: Traits) -> Choice | None:
         top_k=ids.shape[-1],
         ids=ids,
         knows_drops=traits.kind != NOT_LAST_WORD,
+        leaves_out_drops=traits.kind != NOT_LAST_WORD,
         logits=_find_logits(tensors, experts, tokens) if len(tensors) > 2 else None,  # of two they are scores with holes
     )
 
 
-def _read_map(tensors: Sequence[torch.Tensor], traits: Traits) -> Choice | None:
+def _read_map(tensors: Sequence[torch.Tensor], traits: Traits, asked: torch.Tensor | None) -> Choice | None:
     maps = [part for part in tensors if part.dtype == torch.bool and part.dim() >= 2]
     if len(maps) != 1 or maps[0].shape[-1] != (traits.experts or maps[0].shape[-1]):
         return None
@@ -95,13 +103,39 @@ def _read_map(tensors: Sequence[torch.Tensor], traits: Traits) -> Choice | None:
         if scores is None:
             return None
         chosen = chosen & (scores.reshape(-1, experts) > 0)
-    return Choice(
+    choice = Choice(
         experts=experts,
         tokens=chosen.shape[0],
         top_k=traits.top_k,
         counts=chosen.sum(0),
         is_kept_only=traits.may_drop,
+        leaves_out_drops=traits.may_drop,
         knows_drops=not traits.may_drop or traits.top_k > 0,
+        capacity=_capacity_of(chosen.shape[0], traits),
+    )
+    return choice if asked is None or choice.capacity is None else _before_drops(choice, chosen, asked)
+
+
+def _capacity_of(tokens: int, traits: Traits) -> float | None:
+    """As Megatron-Core rounds it."""
+    if not traits.capacity_factor or not traits.top_k or not traits.experts:
+        return None
+    return math.ceil(tokens * traits.top_k / traits.experts * traits.capacity_factor)
+
+
+def _before_drops(choice: Choice, kept: torch.Tensor, asked: torch.Tensor) -> Choice:
+    """The same choice with the counts of what was asked for. Not if something was kept that was not asked for."""
+    if choice.counts is None or choice.capacity is None or asked.shape != (choice.tokens, choice.top_k):
+        return choice
+    wanted = torch.zeros_like(kept).scatter_(1, asked, value=True)
+    is_strange = (kept & ~wanted).any()
+    counts = torch.where(is_strange, choice.counts, wanted.sum(0))
+    over = (counts - choice.capacity).clamp_min_(0).sum()
+    return choice._replace(
+        counts=counts,
+        dropped=asked.numel() - choice.counts.sum(),
+        predicted=torch.where(is_strange, torch.nan, over.double()),
+        is_kept_only=False,
     )
 
 
@@ -134,7 +168,7 @@ def _read_tutel(parts: Sequence[Any], traits: Traits) -> Choice | None:
 
 
 def _choose_again(logits: torch.Tensor, traits: Traits) -> Choice | None:
-    """A plain linear gate: its softmax is monotonic, so the largest logits are the choices."""
+    """Of a plain linear gate, and of those that hide their choices: scores rise with logits, so the largest are the choices."""
     experts = logits.shape[-1]
     if not 0 < traits.top_k <= experts or logits.dim() < 2:
         return None

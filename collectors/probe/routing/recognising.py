@@ -1,6 +1,7 @@
 """Which modules are routers, and what their attributes say: by the end of the class's name, whoever wrote the class.
 
-Covers transformers (``MixtralTopKRouter``, ``DeepseekV3TopkRouter``, ... and the plain ``gate`` of older releases),
+Covers transformers (``MixtralTopKRouter``, ``DeepseekV3TopkRouter``, ... and the plain ``gate`` of older releases; by name those
+that answer with logits but not with choices, or with masks: ``Llama4Router``, ``JetMoeTopKGating``, ``DbrxRouter``, ...),
 Megatron-Core (``TopKRouter``), torchtitan and DeepSpeed AutoEP (``TokenChoiceTopKRouter``), DeepSpeed (``TopKGate``), FastMoE
 (``GShardGate``, ...), MegaBlocks (``LearnedRouter``) and Tutel (``MOELayer``, whose gates answer with logits alone).
 """
@@ -8,21 +9,35 @@ Megatron-Core (``TopKRouter``), torchtitan and DeepSpeed AutoEP (``TokenChoiceTo
 import re
 from typing import Any, NamedTuple
 
-_ROUTER = re.compile(r"(?:Router|Top[Kk]Gat(?:e|ing)|MoEGate|MoeGate|NaiveGate|NoisyGate|GShardGate|SwitchGate|SwipeGate)$")
+_ROUTER = re.compile(r"(?:Router|Top[Kk]Gat(?:e|ing)|MoEGate|MoeGate|MoEV1Gate|NaiveGate|NoisyGate|GShardGate|SwitchGate|SwipeGate)$")
 _SOFTMAX_BLOCK = re.compile(r"^(?:Mixtral|Qwen2Moe|Qwen3Moe|Olmoe)SparseMoeBlock$")
+_LOGITS_LAST = re.compile(r"^(?:Llama4Router|DbrxRouter|JetMoeTopKGating|GraniteMoe\w*TopKGating)$")
+_BALANCING = {"none", "aux_loss", "seq_aux_loss", "global_aux_loss"}
 _EXPERTS = ("num_experts", "n_routed_experts", "num_local_experts", "tot_expert", "num_moe_experts", "moe_num_experts")
-_TOP_K = ("top_k", "topk", "num_experts_per_tok", "moe_router_topk", "moe_top_k", "k", "num_experts_per_token")
+_TOP_K = ("top_k", "topk", "num_experts_per_tok", "moe_router_topk", "moe_top_k", "k", "num_experts_per_token", "top_k_experts")
 _EP_SIZE = ("ep_size", "expert_model_parallel_size", "ep_world_size")
 _MOST_EXPERTS = 65536
 
-BY_SHAPE, GATE_OF_DEEPSPEED, LAYER_OF_TUTEL, LINEAR_GATE, NOT_LAST_WORD = range(5)
-"""How to read it. The last one: by shape, but drops come after it, and it does not know of them."""
+BY_SHAPE, GATE_OF_DEEPSPEED, LAYER_OF_TUTEL, LOGITS_LAST, NOT_LAST_WORD, MASKS = range(6)
+"""How to read it. `LOGITS_LAST`: the k largest logits are the choices. `NOT_LAST_WORD`: by shape, but drops come after it, and it
+does not know of them. `MASKS`: numbers, [.., E], that are not 0 where an expert was chosen and has taken the token."""
+_KINDS = {
+    "TopKGate": GATE_OF_DEEPSPEED,
+    "MOELayer": LAYER_OF_TUTEL,
+    "Linear": LOGITS_LAST,
+    "LearnedRouter": NOT_LAST_WORD,
+    "SwitchTransformersTop1Router": MASKS,
+}
+
+UNTOLD, LOGITS, SOFTMAX, SIGMOID = range(4)
+"""What a router chooses the largest of."""
 
 
 class Traits(NamedTuple):
     """What is known of a router before it answers. 0: not known.
 
-    ``is_padded``: its map is the mask of capacity itself, rows without a token included.
+    ``is_padded``: its map is the mask of capacity itself, rows without a token included. ``capacity_factor`` is Megatron's, 0
+    for none, and ``scores`` how it gets the scores of which the largest are chosen, `UNTOLD` if that is not known (`asking.py`).
     """
 
     kind: int
@@ -30,7 +45,13 @@ class Traits(NamedTuple):
     top_k: int
     ep_size: int
     is_padded: bool = False
-    may_drop: bool = False
+    capacity_factor: float = 0
+    scores: int = UNTOLD
+
+    @property
+    def may_drop(self) -> bool:
+        """Whether its map lacks what was dropped."""
+        return self.capacity_factor > 0 or self.kind == MASKS
 
 
 def is_router(parent: Any, name: str, module: Any) -> bool:
@@ -50,15 +71,17 @@ def read_traits(module: Any, parent: Any) -> Traits:
     places += [place for owner in tuple(places) for place in (getattr(owner, "config", None), getattr(owner, "args", None))]
     config = getattr(module, "config", None)
     experts = _first(_EXPERTS, places)
+    experts += _first(("zero_expert_num",), places)  # LongCat: experts that compute nothing can be chosen, too
     if kind == LAYER_OF_TUTEL:
         experts = int(getattr(module, "num_global_experts", 0)) or experts
     return Traits(
         kind=kind,
         experts=experts or _rows_of_weight(module),
-        top_k=_first(_TOP_K, [*getattr(module, "gates", ()), *places]),
+        top_k=1 if kind == MASKS else _first(_TOP_K, [*getattr(module, "gates", ()), *places]),
         ep_size=_first(_EP_SIZE, places) or _size_of_mesh(parent),
         is_padded=bool(getattr(config, "moe_pad_expert_input_to_capacity", False)),
-        may_drop=getattr(config, "moe_expert_capacity_factor", None) is not None,
+        capacity_factor=getattr(config, "moe_expert_capacity_factor", None) or 0,
+        scores=_scores_of(module, config),
     )
 
 
@@ -72,8 +95,21 @@ def find_weight(module: Any) -> Any:
 
 def _kind_of(module: Any) -> int:
     own = type(module).__name__
-    kinds = {"TopKGate": GATE_OF_DEEPSPEED, "MOELayer": LAYER_OF_TUTEL, "Linear": LINEAR_GATE, "LearnedRouter": NOT_LAST_WORD}
-    return kinds.get(own, BY_SHAPE)
+    return LOGITS_LAST if _LOGITS_LAST.match(own) else _KINDS.get(own, BY_SHAPE)
+
+
+def _scores_of(module: Any, config: Any) -> int:
+    """Of Megatron's router: whatever moves choices apart from the scores is not known here."""
+    moved = ("moe_router_num_groups", "moe_router_topk_limited_devices", "moe_router_enable_expert_bias", "moe_enable_routing_replay")
+    if any(getattr(config, name, None) for name in moved) or getattr(module, "expert_bias", None) is not None:
+        return UNTOLD
+    balancing = getattr(config, "moe_router_load_balancing_type", "none")
+    kinds = {balancing} if isinstance(balancing, str) else set(balancing)
+    if not kinds <= _BALANCING:
+        return UNTOLD
+    score = getattr(config, "moe_router_score_function", "softmax")
+    is_before = bool(getattr(config, "moe_router_pre_softmax", False))
+    return {("softmax", False): LOGITS, ("softmax", True): SOFTMAX, ("sigmoid", is_before): SIGMOID}.get((score, is_before), UNTOLD)
 
 
 def _first(names: tuple[str, ...], places: list[Any]) -> int:

@@ -20,7 +20,9 @@ routers: list[Routers] = []
 
 def report_routing(key: int | str, **said: Any) -> None:
     """See `pardbg.probe.report_routing`."""
-    if routers and routers[0].is_open and not torch.compiler.is_compiling():
+    if torch.compiler.is_compiling():
+        _tell_once()
+    elif routers and routers[0].is_open:
         began_ns = time.perf_counter_ns()
         harmless(_report)(routers[0], key, **said)
         routers[0].charge(began_ns)

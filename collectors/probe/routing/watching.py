@@ -13,10 +13,11 @@ import torch
 
 from ..harmless import harmless
 from ..steps import Ledger
+from .asking import find_hook, listen_to_logits
 from .compiled import define_operation
 from .layer import FIRST, SAMPLED_EVERY, Layer, cells_for
 from .lineage import Lineage, number_layers, strip_name
-from .listening import RouterHook
+from .listening import ASKED, RouterHook
 from .publishing import Publisher
 from .recognising import find_weight, is_router, read_traits
 
@@ -79,7 +80,8 @@ class Routers:
         self._lineage.note(parent, module)
         if name == COMPILED:  # the compiler's own word may not reach us: `torch._dynamo.reset` forgets who listens
             self.prepare()
-        if is_router(parent, name, module) and _hook_of(module) is None:
+        if is_router(parent, name, module) and find_hook(module) is None:
+            listen_to_logits(module)
             hook = RouterHook(self)
             module.register_forward_hook(hook)
             self._found.append((weakref.ref(module), hook))
@@ -87,7 +89,7 @@ class Routers:
     def find_layer(self, hook: RouterHook, module: Any) -> Layer | None:
         """Makes layers for all routers of the model at once, in the order in which they stand in it."""
         root = self._lineage.root_of(module)
-        found = [(strip_name(name), part, own) for name, part in root.named_modules() if (own := _hook_of(part)) is not None]
+        found = [(strip_name(name), part, own) for name, part in root.named_modules() if (own := find_hook(part)) is not None]
         found = [item for item in found if item[2].layer is None]
         if all(own is not hook for _, _, own in found):
             found.append((type(module).__name__, module, hook))
@@ -125,9 +127,11 @@ class Routers:
     def count_compiled(self, row: torch.Tensor, said: Sequence[torch.Tensor], key: int) -> None:
         """A compiled graph has come to the place of a router's hook."""
         began_ns = time.perf_counter_ns()
-        hook = self._hooks[key]
+        hook = self._hooks[key if key >= 0 else ASKED - key]
         layer = hook.layer
-        if self.is_open and layer is not None:
+        if key < 0:
+            hook.note_asked(said[0])
+        elif self.is_open and layer is not None:
             if said and said[0].device != row.device:  # the model was moved: it is compiled anew, with another row
                 hook.row = layer.place(said[0].device)
                 return
@@ -170,11 +174,6 @@ class Routers:
         hook.layer, hook.traits, hook.key = layer, traits, len(self._hooks)
         self._hooks.append(hook)
         self.layers.append(layer)
-
-
-def _hook_of(module: Any) -> RouterHook | None:
-    hooks = module._forward_hooks  # noqa: SLF001 - a copy of a module has them without having been told
-    return next((hook for hook in hooks.values() if isinstance(hook, RouterHook)), None) if hooks else None
 
 
 def _own_number(module: Any) -> int | None:

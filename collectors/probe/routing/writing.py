@@ -23,8 +23,12 @@ class RoutingWriter:
 
         Raises:
             OSError: if there is no room for it, or it cannot be made.
+            ValueError: if nobody would read it, so large is it.
         """
         self._slots = form.count_slots(len(lines), experts)
+        header = form.Header(os.getpid(), time.time_ns(), len(lines), experts, self._slots)
+        if not form.is_sane(header):
+            raise ValueError(f"routing of {len(lines)} layers with {experts} experts is too much for its file: not published")
         self._layout = form.lay_out(len(lines), experts, self._slots)
         self._map = _make_file(path + ".new", self._layout.size)
         self._version = self._step_count = 0
@@ -32,8 +36,7 @@ class RoutingWriter:
         self._counts = _view_counts(self._map, self._layout, (self._slots, len(lines), experts))
         for place, line in enumerate(lines):
             self.write_line(place, line)
-        header = form.encode_header(form.Header(os.getpid(), time.time_ns(), len(lines), experts, self._slots))
-        self._map[: len(header)] = header
+        self._map[: form.HEADER_SIZE] = form.encode_header(header)
         os.replace(path + ".new", path)
 
     def write_line(self, place: int, line: form.LayerLine) -> None:

@@ -1,0 +1,66 @@
+"""Profiles of single ranks show who computes while the GPUs of all others spin in collectives."""
+
+from collections.abc import Iterable, Iterator
+
+from pardbg.watchdog.correlators.situation import NS_PER_S, Situation
+from pardbg.watchdog.correlators.wording import name_ranks
+from pardbg.watchdog.graph.lateness import Late
+from pardbg.watchdog.graph.traced_rounds import find_late_in_traces, reason_of
+from pardbg.watchdog.model.names import Cause, CollectorName, Confidence, Kind
+from pardbg.watchdog.model.report import Cost, EvidenceLine, Finding
+
+_DOES = {
+    Cause.DATA_LOADING: "waits for its data",
+    Cause.H2D: "copies to its GPU",
+    Cause.COMPUTE: "computes",
+    None: "does not keep its GPU busy",
+}
+_ADVICE = {
+    Cause.DATA_LOADING: "More loader workers, prefetching, or shards of one size for this rank.",
+    Cause.H2D: "Pin the memory of batches and copy ahead; compare the PCIe link of this GPU with another's.",
+    Cause.COMPUTE: "Compare the clocks of this GPU with another's, and what its rank is given to compute.",
+    Cause.ROTATING: "Look for what all ranks share: garbage collection, batches of unequal length, one storage.",
+    None: "Look at what the host does before the GPU gets work: `py-spy dump` of this rank and of another, a few times.",
+}
+
+
+def correlate(situation: Situation) -> Iterable[Finding]:
+    """One finding for each rank that is late in the traced steps; one without a rank where it is always another."""
+    late = find_late_in_traces(situation.view.kernel_times)
+    if late is None:
+        return
+    if not late.ranks:
+        told = f"in each of {late.count} traced steps another rank makes the others wait"
+        yield _finding(situation, late, None, Cause.ROTATING, told)
+    for rank in late.ranks:
+        cause = reason_of(rank, late, situation.view.kernel_times)
+        told = f"rank {rank} {_DOES[cause]} for {late.usual_ns / NS_PER_S:.2f} s a step while the GPUs of all others wait"
+        yield _finding(situation, late, rank, cause, told)
+
+
+def _finding(situation: Situation, late: Late, rank: int | None, cause: Cause | None, told: str) -> Finding:
+    why = "its GPU spends the least time in communication"
+    return Finding(
+        kind=Kind.STRAGGLER,
+        cause=cause,
+        confidence=Confidence.SUPPORTED,
+        culprits=() if rank is None else (situation.subject(rank, why),),
+        victims=tuple(other for other in late.group.ranks if other not in late.ranks) if late.ranks else (),
+        cost=Cost(slowdown=round(1 / (1 - late.share), 3), share=round(late.share, 3)),
+        claim=f"{told}: {late.share:.0%} of the time is lost",
+        evidence=tuple(_lines(situation, late)),
+        advice=(_ADVICE[cause],),
+    )
+
+
+def _lines(situation: Situation, late: Late) -> Iterator[EvidenceLine]:
+    """The late ones against the rest: whoever spends long in collectives only waits there."""
+    others = [rank for rank in late.group.ranks if rank not in late.ranks]
+    for ranks in (late.ranks, others):
+        if ranks:
+            steps = [step for rank in ranks for step in situation.view.kernel_times[rank].steps]
+            computed, communicated = (
+                sum(of) / len(steps) for of in ([step.compute_s for step in steps], [step.communication_s for step in steps])
+            )
+            text = f"{name_ranks(ranks)}: {computed:.3f} s a step in kernels that compute, {communicated:.3f} s in NCCL's"
+            yield situation.view.line(CollectorName.GPU, ranks[0], text)
