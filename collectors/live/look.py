@@ -6,6 +6,7 @@ Cost: about 2 ms a rank, and one reading of all processes' states a look; the pr
 import os
 import re
 import time
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
 from pardbg.collectors.live.descriptor import SocketTables, describe_descriptor
@@ -13,6 +14,7 @@ from pardbg.collectors.live.process_folder import ProcessFolder
 from pardbg.collectors.live.process_table import descendants, read_process_table
 from pardbg.collectors.live.scheduler_clock import SchedulerClock
 from pardbg.collectors.procfs import counters
+from pardbg.collectors.procfs.cpu_group import parse_throttled_s, throttle_file
 from pardbg.collectors.procfs.memory_group import oom_file, parse_oom_kills
 from pardbg.collectors.procfs.mounts import Mount, parse_mounts
 from pardbg.collectors.procfs.stat import ProcessStat, parse_stat
@@ -76,7 +78,8 @@ class Looker:
                 cpu_s=_cpu_s(folder, pid),
                 still_s=self._still_s(folder, stat.state, text or ""),
                 children=tuple(filter(None, map(self._describe_child, below[:_MOST_CHILDREN]))),
-                oom_kills=self._oom_kills(folder),
+                oom_kills=parse_oom_kills(self._counter(folder, oom_file)),
+                throttled_s=parse_throttled_s(self._counter(folder, throttle_file)),
                 uses_device=_uses_device(folder),
             )
             return sample, folder.is_denied
@@ -133,15 +136,16 @@ class Looker:
         except OSError:
             return None
 
-    def _oom_kills(self, folder: ProcessFolder) -> int | None:
-        path = oom_file(folder.text("cgroup") or "", self._mounts)
+    def _counter(self, folder: ProcessFolder, find: Callable[[str, Iterable[Mount]], str | None]) -> str:
+        """What a counter of its cgroup says; empty if there is none."""
+        path = find(folder.text("cgroup") or "", self._mounts)
         if path is None:
-            return None
+            return ""
         try:
             with open(path, encoding="utf-8") as counter:  # noqa: PTH123
-                return parse_oom_kills(counter.read())
+                return counter.read()
         except (OSError, UnicodeDecodeError):
-            return None
+            return ""
 
 
 def _exists(pid: int) -> bool:

@@ -37,7 +37,9 @@ class _Straggling:
 
 
 def correlate(situation: Situation) -> Iterable[Finding]:
-    """One finding for all ranks that are late together; without any, one for lateness that goes round."""
+    """One finding for all ranks that are late together; without any, one for lateness that goes round. None in a hang."""
+    if situation.waiting_ranks and not situation.motion:
+        return
     late = [found for rounds in find_rounds(situation.view, situation.groups) if (found := find_late(rounds)) is not None]
     named = [found for found in late if found.ranks]
     if named:
