@@ -32,6 +32,8 @@ _TELLING = (
     "Detected mismatch between collectives on ranks",
     "store->get('",
     "watchdog got stuck",
+    "[/gloo/transport/",
+    '"should dump" flag',
 )
 
 

@@ -1,4 +1,4 @@
-"""Lines of the program and the libraries it uses: its device's errors, expert-parallel dispatch, the end of the training.
+"""Lines of the program and the libraries it uses: its device's errors, its allocator, expert dispatch, its end.
 
 What Ray lists as "potential root causes" of a lost worker is boilerplate and tells nothing.
 """
@@ -6,7 +6,7 @@ What Ray lists as "potential root causes" of a lost worker is boilerplate and te
 import re
 
 from pardbg.collectors.parsing.log_lines import LineRead
-from pardbg.watchdog.model.log_event import DispatchTimeout, LogEvent, OwnFailure, TrainingDone
+from pardbg.watchdog.model.log_event import AllocatorRetries, DispatchTimeout, LogEvent, OwnFailure, TrainingDone
 
 WORDS = {
     "memory": ("out of memory", "illegal memory access"),
@@ -17,12 +17,14 @@ WORDS = {
     "DeepEP": ("DeepEP",),
     "timeout": ("timeout (dispatch",),
     "train": ("train_runtime",),
+    "retries": ("memory allocation retries",),
     "raining ": ("raining complete", "raining finished", "raining is complete"),
 }
 _OWN = re.compile(
     r"CUDA (?:error: )?out of memory|\bOutOfMemoryError\b|CUDA error: (?:an illegal memory access|device-side assert"
     r"|unspecified launch failure|uncorrectable ECC)|an illegal memory access was encountered|device-side assert triggered"
 )
+_RETRIES = re.compile(r"\b([1-9]\d{0,8}) CUDA memory allocation retries")
 _SURVIVED = re.compile(r"(?i)\bskip(?:ping|ped)?\b|\bretry(?:ing)?\b|\brecover(?:ing|ed)?\b|ran out of memory")
 _DISPATCH = re.compile(r"DeepEP \w{0,20} ?(?:\w{1,20} )?timeout|DeepEP timeout check failed|timeout \(dispatch CPU\)")
 _DONE = re.compile(r"'train_runtime'|\b[Tt]raining (?:is )?(?:completed?|finished)\b(?! (?:step|epoch|batch|iteration))")
@@ -37,4 +39,6 @@ def read_program(read: LineRead) -> LogEvent | None:
         return OwnFailure(rank=read.rank, is_survived=_SURVIVED.search(line) is not None)
     if _DISPATCH.search(line):
         return DispatchTimeout(rank=read.rank)
+    if (retries := _RETRIES.search(line)) is not None:
+        return AllocatorRetries(rank=read.rank, count=int(retries[1]))
     return TrainingDone(rank=read.rank) if _DONE.search(line) else None

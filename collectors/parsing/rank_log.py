@@ -33,7 +33,9 @@ _SURE_TYPE = re.compile(r"(?:Error|Exception|Exit|Interrupt|Iteration|Warning|Fa
 _CHAINED = re.compile(r"(?:During handling of the above exception|The above exception was the direct cause)")
 _IGNORED = re.compile(r"Exception ignored in|Error in atexit|Exception in thread QueueFeederThread")
 _REPORTED_RANK = re.compile(r"\s+rank +: (\d{1,7}) \(local_rank: \d+\)")
-_MARKER = re.compile(r"Traceback \(most recent call last\):|^(?:\x1b\[[\d;]*m)*\[rank\d+\]:", re.MULTILINE)
+_SIGNED = r"^(?:\x1b\[[\d;]*m)*(?:\[?\d{4}-\d\d-\d\d[T ][\d:.,]{8,20}(?:Z|[+-]\d\d:?\d\d)?\]?:? ?)?\[rank(\d{1,7})\]:"
+"""A line that a rank signs, behind the time that a launcher may have put there."""
+_MARKER = re.compile(rf"Traceback \(most recent call last\):|{_SIGNED}", re.MULTILINE)
 
 
 class RankTraceback(Noun, frozen=True, kw_only=True):
@@ -50,7 +52,7 @@ def is_rank_log(text: str) -> bool:
 
 def find_ranks(text: str) -> frozenset[int]:
     """The ranks that sign lines of a log with ``[rankN]:``."""
-    return frozenset(map(int, re.findall(r"^(?:\x1b\[[\d;]*m)*\[rank(\d{1,7})\]:", text, re.MULTILINE)))
+    return frozenset(map(int, re.findall(_SIGNED, text, re.MULTILINE)))
 
 
 def parse_rank_log(text: str) -> tuple[RankTraceback, ...]:

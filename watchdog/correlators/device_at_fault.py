@@ -85,7 +85,7 @@ def _trouble(situation: Situation, blame: DeviceBlame) -> str:
     if blame.cause is Cause.GPU_KERNEL:
         return "works on something that does not end" if seen.shape in _WORKS else "runs a kernel that does not end"
     if blame.cause is not None:
-        return _error(seen, blame.cause)
+        return error_words(seen, blame.cause)
     if blame.rank in blame.meeting.waiting:
         return "idles, while those of all others spin in what its rank has entered, too"
     return "idles, while its rank waits for it to finish"
@@ -94,7 +94,8 @@ def _trouble(situation: Situation, blame: DeviceBlame) -> str:
 _WORKS = frozenset({DeviceShape.BUSY, DeviceShape.THROTTLED})
 
 
-def _error(seen: DeviceSeen, cause: Cause) -> str:
+def error_words(seen: DeviceSeen, cause: Cause) -> str:
+    """Completes "its GPU ..."."""
     codes = dict.fromkeys(xid.code for xid in seen.xids if cause_of_xid(xid.code) is cause)
     if codes:
         implied = all(xid.is_implied for xid in seen.xids if xid.code in codes)

@@ -18,6 +18,8 @@ from pardbg.watchdog.graph.log_facts import LogFacts
 from pardbg.watchdog.graph.meetings import Meeting, Room
 from pardbg.watchdog.graph.motion import host_motion, job_motion
 from pardbg.watchdog.graph.progress import Progress, trace_progress
+from pardbg.watchdog.graph.rounds import Rounds, find_rounds
+from pardbg.watchdog.graph.slow_signs import SlowSign, find_slow_signs
 from pardbg.watchdog.graph.standing import Stance, Standing, find_standings
 from pardbg.watchdog.graph.waits import WaitGraph, explore
 from pardbg.watchdog.graph.what_if import WhatIf
@@ -79,6 +81,16 @@ class Situation:
         watch = RoutingWatch()
         watch.feed(self.routing.rows, self.routing.names, self.routing.frozen)
         return watch
+
+    @cached_property
+    def rounds(self) -> tuple[Rounds, ...]:
+        """How late each rank came to the collectives that were recorded."""
+        return find_rounds(self.view, self.groups)
+
+    @cached_property
+    def slow_signs(self) -> dict[int, SlowSign]:
+        """What makes a rank slow that others are not, by rank."""
+        return find_slow_signs(self.view, self.logs)
 
     @cached_property
     def what_ifs(self) -> tuple[WhatIf, ...]:

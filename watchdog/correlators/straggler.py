@@ -3,10 +3,13 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from pardbg.watchdog.correlators.situation import NS_PER_S, Situation
+from pardbg.watchdog.correlators.slow_words import SIGN_ADVICE, sign_lines
 from pardbg.watchdog.correlators.wording import name_group, name_ranks
 from pardbg.watchdog.graph.lateness import Late, find_late
-from pardbg.watchdog.graph.rounds import find_rounds
+from pardbg.watchdog.graph.slow_signs import ON_DEVICE, SlowSign
 from pardbg.watchdog.model.names import Cause, CollectorName, Confidence, Kind, Scope
 from pardbg.watchdog.model.report import Cost, EvidenceLine, Finding, Subject
 from pardbg.watchdog.positions.position import Place, Position
@@ -40,7 +43,7 @@ def correlate(situation: Situation) -> Iterable[Finding]:
     """One finding for all ranks that are late together; without any, one for lateness that goes round. None in a hang."""
     if situation.waiting_ranks and not situation.motion:
         return
-    late = [found for rounds in find_rounds(situation.view, situation.groups) if (found := find_late(rounds)) is not None]
+    late = [found for rounds in situation.rounds if (found := find_late(rounds)) is not None]
     named = [found for found in late if found.ranks]
     if named:
         yield from (_describe(situation, found) for found in _together(situation, named))
@@ -94,10 +97,12 @@ def _by_stage(situation: Situation) -> dict[int, set[int]]:
 def _describe(situation: Situation, found: _Straggling) -> Finding:
     worst, scope = found.worst, found.scope
     position = _position(situation, found.ranks)
-    subject = _subject(situation, found, position)
-    cause = Cause.PIPELINE_STAGE if scope is Scope.STAGE else _cause(position)
+    sign = None if scope is Scope.STAGE else _sign(situation, found.ranks, position)
+    subject = _subject(situation, found, position, sign)
+    cause = Cause.PIPELINE_STAGE if scope is Scope.STAGE else sign.cause if sign is not None else _cause(position)
     who = {Scope.HOST: f"host {subject.host}", Scope.STAGE: f"pipeline stage {subject.coords.get(PIPELINE_AXIS)}"}
     doing = f"; meanwhile it is {position.words}" if position is not None else ""
+    doing = f"; its {sign.words}" if sign is not None else doing
     claim = (
         f"{who.get(scope, name_ranks(found.ranks))} comes {worst.usual_ns / NS_PER_S:.2f} s after the others to collectives of "
         f"the {name_group(worst.group)}, in {worst.count} rounds of {worst.first_seq} to {worst.last_seq}: "
@@ -107,26 +112,36 @@ def _describe(situation: Situation, found: _Straggling) -> Finding:
     return Finding(
         kind=Kind.STRAGGLER,
         cause=cause,
-        confidence=Confidence.ESTABLISHED if position is not None and cause is not None else Confidence.SUPPORTED,
+        confidence=Confidence.ESTABLISHED if position is not None and cause and not sign else Confidence.SUPPORTED,
         culprits=(subject,),
         victims=tuple(sorted(victims)),
         group=situation.group_ref(worst.group),
         cost=_cost(worst),
         claim=claim,
-        evidence=tuple(_lines(situation, found)),
+        evidence=(*_lines(situation, found), *sign_lines(situation, found.ranks)),
         advice=_advice(cause, scope),
     )
 
 
-def _subject(situation: Situation, found: _Straggling, position: Position | None) -> Subject:
-    why = f"it is late in {found.worst.count} rounds" + (f", {position.words}" if position else "")
+def _subject(situation: Situation, found: _Straggling, position: Position | None, sign: SlowSign | None) -> Subject:
+    reason = f", its {sign.words}" if sign else f", {position.words}" if position else ""
+    why = f"it is late in {found.worst.count} rounds{reason}"
     one = situation.subject(found.ranks[0], why)
     if found.scope is Scope.HOST and one.host is not None:
         return Subject(scope=Scope.HOST, ranks=found.ranks, host=one.host, hosts=(one.host,), why="all its ranks are late")
     if found.scope is Scope.STAGE:
         stage = {PIPELINE_AXIS: one.coords[PIPELINE_AXIS]}
         return Subject(scope=Scope.STAGE, ranks=found.ranks, coords=stage, why="all its ranks are late")
-    return one
+    return replace(one, scope=Scope.DEVICE) if sign is not None and sign.cause in ON_DEVICE else one
+
+
+def _sign(situation: Situation, ranks: Sequence[int], position: Position | None) -> SlowSign | None:
+    """What makes all of them slow, unless a stack has a definite reason: a loader, a collection of garbage."""
+    if position is not None and position.is_definite and _cause(position) in {Cause.DATA_LOADING, Cause.GC}:
+        return None
+    signs = [situation.slow_signs.get(rank) for rank in ranks]
+    first = signs[0]
+    return first if first is not None and all(sign is not None and sign.cause is first.cause for sign in signs) else None
 
 
 def _position(situation: Situation, ranks: Sequence[int]) -> Position | None:
@@ -163,12 +178,14 @@ def _lines(situation: Situation, found: _Straggling) -> Iterator[EvidenceLine]:
 def _advice(cause: Cause | None, scope: Scope) -> tuple[str, ...]:
     if scope is Scope.STAGE:
         return ("Move layers from this stage to others, or give the loss and the embedding a stage of their own.",)
-    if scope is Scope.HOST:
+    if scope is Scope.HOST and cause not in SIGN_ADVICE:
         return ("Compare the host with another: clocks, CPU quota, other jobs, storage; leave it out of the next start.",)
     if cause is Cause.DATA_LOADING:
         return ("Look at the storage and the loader workers of this rank: more workers, prefetching, or shards of one size.",)
     if cause is Cause.GC:
         return ("Collect garbage at the same step on all ranks: gc.disable() and gc.collect() every N steps.",)
+    if cause in SIGN_ADVICE:
+        return (SIGN_ADVICE[cause],)
     return ("Compare what this rank does between two collectives with another: `py-spy dump` of both, a few times.",)
 
 

@@ -87,6 +87,14 @@ class DeviceBlamer:
         xids: tuple[XidSeen, ...] = device.xids if device is not None else ()
         return any(xid.code in LINK_ORIGINS and self.is_recent(xid.at_ns, meeting) for xid in xids)
 
+    def steady_shape(self, rank: int) -> DeviceShape | None:
+        """What its GPU does in all samples; None if that is not known, or not one thing."""
+        seen = self.view.all_devices.get(rank, ())
+        shapes = {device.shape for device in seen}
+        is_known = len(shapes) == 1 and not shapes & {DeviceShape.UNKNOWN, DeviceShape.VARYING}
+        is_own = all(device.joined_by is not DeviceJoin.LOCAL_RANK and not device.is_shared for device in seen)
+        return next(iter(shapes)) if is_known and is_own else None
+
     def _at(self, node: Node) -> Iterator[DeviceBlame]:
         return self._at_rank(node) if isinstance(node, int) else self._at_meeting(self.graph.meetings[node])
 
@@ -99,7 +107,7 @@ class DeviceBlamer:
         fault = self.fault(rank, meeting)
         if fault is not None:
             yield DeviceBlame(rank, meeting, fault, fault is Cause.NVLINK and not self.is_origin(rank, meeting))
-        elif _waits_for_device(standing) and (shape := self._steady_shape(rank)) is not None:
+        elif _waits_for_device(standing) and (shape := self.steady_shape(rank)) is not None:
             yield DeviceBlame(rank, meeting, Cause.GPU_KERNEL if shape in RESIDENT else None)
 
     def _at_meeting(self, meeting: Meeting) -> Iterator[DeviceBlame]:
@@ -117,20 +125,12 @@ class DeviceBlamer:
             yield from self._odd_ones(meeting)
 
     def _odd_ones(self, meeting: Meeting) -> Iterator[DeviceBlame]:
-        shapes = {rank: self._steady_shape(rank) for rank in meeting.waiting}
+        shapes = {rank: self.steady_shape(rank) for rank in meeting.waiting}
         odd = [rank for rank, shape in shapes.items() if shape is not DeviceShape.SPINNING]
         if None in shapes.values() or 2 * len(odd) >= len(shapes):
             return
         for rank in odd:
             yield DeviceBlame(rank, meeting, Cause.GPU_KERNEL if shapes[rank] in AT_WORK else None)
-
-    def _steady_shape(self, rank: int) -> DeviceShape | None:
-        """What its GPU does in all samples; None if that is not known, or not one thing."""
-        seen = self.view.all_devices.get(rank, ())
-        shapes = {device.shape for device in seen}
-        is_known = len(shapes) == 1 and not shapes & {DeviceShape.UNKNOWN, DeviceShape.VARYING}
-        is_own = all(device.joined_by is not DeviceJoin.LOCAL_RANK and not device.is_shared for device in seen)
-        return next(iter(shapes)) if is_known and is_own else None
 
 
 def _severity(blame: DeviceBlame) -> tuple[int, bool]:

@@ -196,6 +196,12 @@ class LauncherFailure(LogLine, frozen=True, kw_only=True, tag="launcher-failure"
     is_called_cause: bool = False
 
 
+class AllocatorRetries(LogLine, frozen=True, kw_only=True, tag="allocator-retries"):
+    """So often has a rank's allocator had to free its cache before it could give memory, as a trainer counts it."""
+
+    count: int
+
+
 class TrainingDone(LogLine, frozen=True, kw_only=True, tag="training-done"):
     """The program says that it has trained to the end."""
 
@@ -215,6 +221,7 @@ LogEvent = (
     | DispatchTimeout
     | LauncherFailure
     | TrainingDone
+    | AllocatorRetries
 )
 
 WAITS = (CollectiveTimeout, GroupStatus, WatchdogStuck, StoreTimeout, BarrierFailed, DispatchTimeout)

@@ -34,7 +34,7 @@ class ProcessSample(Noun, frozen=True, kw_only=True, tag="process"):
         cpu_s: processor time of the thread so far, seconds.
         still_s: for how long the thread has not run, seconds; 0 if it runs.
         oom_kills: processes of its cgroup that the kernel has killed for memory so far.
-        throttled_s: for how long its cgroup's quota of processor time has kept it from running so far, seconds of all processors.
+        throttled_s: for how long its cgroup's quota has kept it from running so far, seconds of all processors together.
         uses_device: whether it has an accelerator open.
     """
 

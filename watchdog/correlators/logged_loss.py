@@ -1,0 +1,52 @@
+"""Logs in which ranks only say that they lost a peer or the store: consequences, whose cause is in a log that says nothing.
+
+Nobody is accused. Whoever says nothing may have gone first, and so may a rank whose log was not brought.
+"""
+
+from collections.abc import Iterable
+
+from pardbg.watchdog.correlators.log_words import MAX_LINES, are_logs_alone, log_line
+from pardbg.watchdog.correlators.reported import reported_only
+from pardbg.watchdog.correlators.situation import Situation
+from pardbg.watchdog.correlators.wording import count_ranks, name_ranks
+from pardbg.watchdog.graph.log_facts import LogFact, own_failures
+from pardbg.watchdog.graph.standing import Stance
+from pardbg.watchdog.model.log_event import WAITS, LostSign, PeerLost, TrainingDone
+from pardbg.watchdog.model.names import Confidence, Kind
+from pardbg.watchdog.model.report import Finding
+
+MAX_NAMED = 16
+_OUT_OF_SIGHT = frozenset({Stance.UNSEEN, Stance.ENDED})
+
+
+def correlate(situation: Situation) -> Iterable[Finding]:
+    """One finding where nothing better is known; of ranks that waited in vain `logged_wait` speaks."""
+    if not are_logs_alone(situation) or _is_explained(situation):
+        return
+    facts = [fact for fact, event in situation.logs.of_type(PeerLost) if event.sign is not LostSign.TERMINATED]
+    ranks = {fact.rank for fact in facts if fact.rank is not None}
+    if facts and all(situation.stance(rank) in _OUT_OF_SIGHT for rank in ranks):
+        yield _describe(situation, facts, sorted(ranks))
+
+
+def _is_explained(situation: Situation) -> bool:
+    """Whether the job has trained to its end, so that connections close, or a log or a launcher tells more."""
+    view, logs = situation.view, situation.logs
+    has_returned = bool(view.processes) and all(process.exit_code == 0 for process in view.processes.values())
+    tells_more = any(isinstance(fact.event, (*WAITS, TrainingDone)) for fact in logs.facts)
+    return has_returned or tells_more or bool(own_failures(view, logs)) or bool(reported_only(situation))
+
+
+def _describe(situation: Situation, facts: list[LogFact], ranks: list[int]) -> Finding:
+    silent = [rank for rank in situation.standings if rank not in ranks]
+    who = count_ranks(ranks) if ranks else "ranks"
+    may_be = f"; it may be {name_ranks(silent)}, of which no log tells anything" if ranks and 0 < len(silent) <= MAX_NAMED else ""
+    return Finding(
+        kind=Kind.INSUFFICIENT_EVIDENCE,
+        confidence=Confidence.SUGGESTED,
+        candidates=tuple(situation.subject(rank, "its log says nothing") for rank in silent) if ranks else (),
+        victims=tuple(ranks),
+        claim=f"{who} lost a peer, or waited for one in vain, and nothing that was logged says who went first{may_be}",
+        evidence=tuple(map(log_line, facts[:MAX_LINES])),
+        advice=("Bring the whole logs of the ranks that say nothing, and of the launcher of each host.",),
+    )
