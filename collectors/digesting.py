@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pardbg.collectors.cutting import keep_operations
+from pardbg.watchdog.model.calls import MOST_PACKED, pack_calls, recorded_calls
 from pardbg.watchdog.model.issuing import issuing_functions, loop_function
 from pardbg.watchdog.model.matching import Token, call_frame, chain, tokenize
 from pardbg.watchdog.model.operations import ROOTED_OPS
@@ -38,6 +39,7 @@ def digest(recording: Recording, most_bytes: int = MOST_BYTES) -> Recording:
         functions=_by_file(issuing_functions(recording)),
         loop_function=loop_function(recording),
         blocks=() if recording.damage else tuple(_blocks(recording, lanes)),
+        calls=pack_calls(recorded_calls(recording, MOST_PACKED)),
     )
     small = _keep(recording, lanes, KEPT_OPEN, KEPT_P2P, summary)
     if _size(small) <= most_bytes:
@@ -47,6 +49,10 @@ def digest(recording: Recording, most_bytes: int = MOST_BYTES) -> Recording:
 
 def _cut_down(recording: Recording, lanes: "_Lanes", summary: Summary, most_bytes: int) -> Recording:
     """Leaves out more and more, what is least needed first."""
+    summary = replace(summary, calls=b"", cut="when operations were issued")
+    small = _keep(recording, lanes, KEPT_OPEN, KEPT_P2P, summary)
+    if _size(small) <= most_bytes:
+        return small
     few = replace(summary, cut="most of the unfinished operations and of the transfers")
     small = _keep(recording, lanes, _FEWER, _FEWER, few)
     if _size(small) > most_bytes:

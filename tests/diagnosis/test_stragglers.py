@@ -3,9 +3,11 @@
 import random
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
+from pardbg.collectors.digesting import digest
 from pardbg.watchdog.judge.judge import Circumstances, judge
 from pardbg.watchdog.model.evidence import Evidence, FlightRecording, JobDescription, RankDescription
 from pardbg.watchdog.model.names import Cause, CollectorName, Kind, Scope, Status
@@ -183,3 +185,15 @@ def test_rank_without_a_recorder_is_not_accused_and_others_are_not_either() -> N
     recordings = play(WORLD, ["0"], always(7), backend="nccl")[:7]
 
     assert report_on(recordings, TWO_HOSTS[:7]).findings == ()
+
+
+@pytest.mark.parametrize("backend", ["nccl", "gloo"])
+def test_digests_tell_who_is_late_as_whole_rings_do(backend: str) -> None:
+    hosts = TWO_HOSTS if backend == "nccl" else ONE_HOST
+    layout, order = ({**TENSOR, **DATA}, ["tp", "dp"]) if backend == "nccl" else (WORLD, ["0"])
+    whole = play(layout, order, always(4), backend=backend)
+    small = [digest(one) for one in whole]
+
+    assert straggler(report_on(small, hosts)).culprits == straggler(report_on(whole, hosts)).culprits
+    assert max(len(msgspec.msgpack.encode(one.summary)) for one in small) < 1024
+    assert report_on([digest(one) for one in play(layout, order, lambda *_: 0.4, backend=backend)], hosts).findings == ()

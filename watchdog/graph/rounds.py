@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pardbg.watchdog.graph.groups import Group, Groups
-from pardbg.watchdog.model.operations import DEVICE_BACKENDS, ROOTED_OPS
+from pardbg.watchdog.model.calls import Call, recorded_calls, unpack_calls
 from pardbg.watchdog.model.recording import Recording
 from pardbg.watchdog.store.view import EvidenceView
 
@@ -57,11 +57,11 @@ class Rounds:
 
 def find_rounds(view: EvidenceView, groups: Groups) -> tuple[Rounds, ...]:
     """The rounds of every group of which at least two members were seen. Linear in the operations that are taken."""
-    ranks = [rank for rank, recording in view.recordings.items() if _tells_times(recording)]
-    if len(ranks) < 2:
+    newest = max(_FEWEST_OPERATIONS, MOST_OPERATIONS // max(len(view.recordings), 1))
+    calls = {rank: found for rank, recording in view.recordings.items() if (found := _calls_of(recording, newest))}
+    if len(calls) < 2:
         return ()
-    newest = max(_FEWEST_OPERATIONS, MOST_OPERATIONS // len(ranks))
-    tracks = {rank: _track(rank, view.recordings[rank], groups, newest) for rank in ranks}
+    tracks = {rank: _track(rank, view.recordings[rank], found, groups) for rank, found in calls.items()}
     ends = _ends_on_one_host(view, groups, tracks)
     for track in tracks.values():
         _note_waits(track, ends)
@@ -85,26 +85,19 @@ class _Call:
 _Tracks = Mapping[int, Sequence[_Call]]
 
 
-def _tells_times(recording: Recording) -> bool:
-    """Not where transfers between two ranks are hidden, or their end is: a rank that waits in one looks late elsewhere."""
-    if recording.unrecorded_p2p or recording.summary is not None or recording.damage:
-        return False
-    return not any(operation.is_p2p and operation.is_done and not operation.completed_ns for operation in recording.operations)
+def _calls_of(recording: Recording, newest: int) -> tuple[Call, ...]:
+    """From the ring, or from its digest."""
+    if recording.summary is not None:
+        return () if recording.damage else unpack_calls(recording.summary.calls)
+    return recorded_calls(recording, newest)
 
 
-def _track(rank: int, recording: Recording, groups: Groups, newest: int) -> list[_Call]:
+def _track(rank: int, recording: Recording, calls: Sequence[Call], groups: Groups) -> list[_Call]:
     indices = [groups.by_rank[rank, named.name] for named in recording.groups]
-    kinds = [(signature.op in ROOTED_OPS, signature.backend in DEVICE_BACKENDS) for signature in recording.signatures]
     return [
-        _Call(
-            indices[operation.group],
-            -1 if operation.is_p2p else operation.seq,
-            operation.created_ns,
-            operation.completed_ns,
-            *kinds[operation.signature],
-        )
-        for operation in recording.operations[-newest:]
-        if operation.created_ns and operation.is_done
+        _Call(indices[call.group], call.seq, call.created_ns, call.completed_ns, call.is_rooted, call.is_polled)
+        for call in calls
+        if call.group < len(indices)
     ]
 
 

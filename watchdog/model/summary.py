@@ -53,6 +53,7 @@ class Summary(Noun, frozen=True, kw_only=True, omit_defaults=True):
         functions: of the training code, that issue operations: by file their bare names.
         loop_function: the innermost one that has issued all of the last collectives.
         blocks: what the newest collectives of each group were, in hashes.
+        calls: the newest finished operations with their times, packed (`watchdog/model/calls.py`).
         cut: what had to be left out for the digest to be small enough, in words; else empty.
     """
 
@@ -62,4 +63,5 @@ class Summary(Noun, frozen=True, kw_only=True, omit_defaults=True):
     functions: tuple[tuple[str, tuple[str, ...]], ...] = ()
     loop_function: Function | None = None
     blocks: tuple[Block, ...] = ()
+    calls: bytes = b""
     cut: str = ""

@@ -29,12 +29,18 @@ SECOND_OPINIONS = (
     Opinion(
         case="C10/fingerprint-only",
         answer="desync of 0",
-        discussion="The case counts rank 0 as one side, since each of the others speaks for itself and rank 0 does not. Fifteen against one is accepted.",
+        discussion=(
+            "The case counts rank 0 as one side, since each of the others speaks for itself and rank 0 does not. "
+            "Fifteen against one is accepted."
+        ),
     ),
     Opinion(
         case="C104/recorders-off",
         answer="insufficient-evidence",
-        discussion="Recorders that are off show nothing wrong: there is nothing of which the cause would be unknown. Exit code and status agree.",
+        discussion=(
+            "Recorders that are off show nothing wrong: there is nothing of which the cause would be unknown. "
+            "Exit code and status agree."
+        ),
     ),
     Opinion(
         case="C105/zero-everywhere",
@@ -54,7 +60,10 @@ SECOND_OPINIONS = (
     Opinion(
         case="C14/idle-majority",
         answer="missing-participant / user-code of 0-4,6-7",
-        discussion="A scheduler that waits for requests is outside the loop of the experts; `user-code` is as true, and less is said by it.",
+        discussion=(
+            "A scheduler that waits for requests is outside the loop of the experts; `user-code` is as true, and "
+            "less is said by it."
+        ),
     ),
     Opinion(
         case="C19/no-native-stack",
@@ -69,7 +78,10 @@ SECOND_OPINIONS = (
     Opinion(
         case="C20/barrier-names-several",
         answer="insufficient-evidence",
-        discussion="The barrier's own words are that these ranks did not come. Whether they live is not told: the reader's caution is accepted.",
+        discussion=(
+            "The barrier's own words are that these ranks did not come. Whether they live is not told: the "
+            "reader's caution is accepted."
+        ),
     ),
     Opinion(
         case="C32/peer-waits-for-control",
@@ -89,17 +101,25 @@ SECOND_OPINIONS = (
     Opinion(
         case="C41/memory-at-the-start",
         answer="init-stuck",
-        discussion="The contract lets absent ranks only be culprits of init-stuck; this one says itself what is wrong with it. Both are accepted.",
+        discussion=(
+            "The contract lets absent ranks only be culprits of init-stuck; this one says itself what is wrong "
+            "with it. Both are accepted."
+        ),
     ),
     Opinion(
         case="C46/nobody-prepares",
         answer="init-stuck / store-wait",
-        discussion="That everybody waits at the store is where they wait, not why: rank 0 waits there as well, and for whom is not told.",
+        discussion=(
+            "That everybody waits at the store is where they wait, not why: rank 0 waits there as well, and for "
+            "whom is not told."
+        ),
     ),
     Opinion(
         case="C46/tokenising",
         answer="init-stuck / store-wait of 0",
-        discussion="Rank 0 is no waiter at the store; what it does there is data loading, and init-stuck has no word for that.",
+        discussion=(
+            "Rank 0 is no waiter at the store; what it does there is data loading, and init-stuck has no word for that."
+        ),
     ),
     Opinion(
         case="C47/worker-in-a-lock",
@@ -119,12 +139,16 @@ SECOND_OPINIONS = (
     Opinion(
         case="C53/finished-by-log",
         answer="teardown-stuck",
-        discussion="The lines say that watchdogs stood still, not that ranks are stuck in leaving; with stacks it would be certain.",
+        discussion=(
+            "The lines say that watchdogs stood still, not that ranks are stuck in leaving; with stacks it would be certain."
+        ),
     ),
     Opinion(
         case="C55/all-in-launches",
         answer="comm-stuck / foreign-comm",
-        discussion="The reader asks who else could spin; nothing on the host waits in a library, all launch kernels. Both name nobody.",
+        discussion=(
+            "The reader asks who else could spin; nothing on the host waits in a library, all launch kernels. Both name nobody."
+        ),
     ),
     Opinion(
         case="C56/first-load-python-only",
@@ -134,7 +158,10 @@ SECOND_OPINIONS = (
     Opinion(
         case="C59/waits-for-device",
         answer="missing-participant / native-code of 14",
-        discussion="Nothing of NCCL is outstanding on it, and it waits for its own device: suggested, not shown. The reader's answer is accepted.",
+        discussion=(
+            "Nothing of NCCL is outstanding on it, and it waits for its own device: suggested, not shown. The "
+            "reader's answer is accepted."
+        ),
     ),
     Opinion(
         case="C61/seven-and-eight",
@@ -154,7 +181,10 @@ SECOND_OPINIONS = (
     Opinion(
         case="C71/fatal-links",
         answer="dead-rank / signal of 0-1",
-        discussion="A signal is how they ended; the links are why. The contract has no cause of dead-rank for a device, so none is given.",
+        discussion=(
+            "A signal is how they ended; the links are why. The contract has no cause of dead-rank for a device, "
+            "so none is given."
+        ),
     ),
     Opinion(
         case="C74/timeouts-everywhere",
