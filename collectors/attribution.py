@@ -16,6 +16,7 @@ from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.device import DeviceSeen
 from pardbg.watchdog.model.evidence import Absence, Evidence, FlightRecording, JobDescription, Observation, Stack
 from pardbg.watchdog.model.kernel import KernelLog
+from pardbg.watchdog.model.members import MAX_WORLD_SIZE
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName
 from pardbg.watchdog.model.process import ProcessSample
 from pardbg.watchdog.model.ras import RasSeen
@@ -55,6 +56,7 @@ class ReadFile(Noun, frozen=True, kw_only=True):
 
 def attribute(files: Sequence[ReadFile]) -> Iterator[Evidence]:
     """Turns files into evidence. A local rank becomes a global one only where that is certain."""
+    files = _without_false_ranks(files)
     newest = newest_attempts(file.path for file in files)
     current = [file for file in files if describe_outdated(file.path, newest) is None]
     local = [file.path for file in current if file.is_evidence and file.rank is None and file.local_rank is not None]
@@ -67,6 +69,19 @@ def attribute(files: Sequence[ReadFile]) -> Iterator[Evidence]:
         elif file.is_evidence:
             absence = Absence(reason=AbsenceReason.SKIPPED, detail=outdated)
             yield Evidence(source=file.source, rank=None, observation=absence, origin=file.path)
+
+
+def _without_false_ranks(files: Sequence[ReadFile]) -> list[ReadFile]:
+    """Logs whose name only ends in a number that is no rank: the world is smaller, or other ranks sign its lines."""
+    job = _find_job(files)
+    size = (job.world_size if job is not None else None) or MAX_WORLD_SIZE
+    kept = []
+    for file in files:
+        name, signers = file.name, file.read.parsed.signed_by
+        is_log = file.read.parsed.content is Content.RANK_LOG
+        is_false = name.rank is not None and (name.rank >= size or bool(signers - {name.rank}))
+        kept.append(replace(file, name=replace(name, rank=None)) if is_log and name.is_guess and is_false else file)
+    return kept
 
 
 def _find_job(files: Iterable[ReadFile]) -> JobDescription | None:

@@ -49,7 +49,7 @@ def digest(recording: Recording, most_bytes: int = MOST_BYTES) -> Recording:
 
 def _cut_down(recording: Recording, lanes: "_Lanes", summary: Summary, most_bytes: int) -> Recording:
     """Leaves out more and more, what is least needed first."""
-    summary = replace(summary, calls=b"", cut="when operations were issued")
+    summary = replace(summary, calls=b"")  # not told: who hangs is found without
     small = _keep(recording, lanes, KEPT_OPEN, KEPT_P2P, summary)
     if _size(small) <= most_bytes:
         return small

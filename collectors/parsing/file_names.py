@@ -14,6 +14,7 @@ _NAMED_RANK = re.compile(r"rank_?(\d+)(?![\d.]*[\dA-Za-z])", re.IGNORECASE)
 _HOST_THEN_RANK = re.compile(r"trace_rank_(?P<host>[\w.-]+?)_(?P<rank>\d+)$")
 _HOST_DOT_PCI = re.compile(r"(?P<host>[A-Za-z][\w-]*(?:\.[\w-]+)*?)\.pci\w*_rank_?(?P<rank>\d+)$")
 _INTEGER = re.compile(r"\d+")
+_OF_SCHEDULER = re.compile(r"^slurm-\d+(?:_\d+)?$|\.[oe]\d+$")  # as Slurm and PBS call the log of a whole job
 _KERNEL_LOG = re.compile(r"(?:kernel|dmesg)_(?P<host>[\w.-]+?)(?:\.(?:log|txt))?$")
 _DUMP = re.compile(
     r"trace_rank_|^fr_rank_?\d|^_?dump_?\d+|\.pci\w*_rank_?\d|nccl_trace|comm_lib_trace|flight_?rec", re.IGNORECASE
@@ -28,9 +29,13 @@ _LOG = re.compile(
 
 
 class FileName(Noun, frozen=True, kw_only=True):
-    """What a path says. ``local_rank`` comes from a numeric folder and only where the name itself has no rank."""
+    """What a path says. ``local_rank`` comes from a numeric folder and only where the name itself has no rank.
+
+    ``is_guess``: the rank is only the last number of the name, which may as well be a job's, a node's or an attempt's.
+    """
 
     rank: int | None = None
+    is_guess: bool = False
     local_rank: int | None = None
     host: str | None = None
     sample: int | None = None
@@ -50,7 +55,8 @@ def read_name(path: str) -> FileName:
         return FileName(rank=_as_rank(hosted["rank"]), host=hosted["host"], sample=sample)
     rank = _find_rank(stem)
     local_rank = _as_rank(pure.parent.name) if rank is None and pure.parent.name.isdecimal() else None
-    return FileName(rank=rank, local_rank=local_rank, sample=sample)
+    is_guess = rank is not None and _NAMED_RANK.search(_NOT_GLOBAL.sub("", stem)) is None
+    return FileName(rank=rank, is_guess=is_guess, local_rank=local_rank, sample=sample)
 
 
 def is_kernel_log(name: str) -> bool:
@@ -98,6 +104,8 @@ def _find_rank(stem: str) -> int | None:
     named = _NAMED_RANK.search(stem)
     if named is not None:
         return _as_rank(named[1])
+    if _OF_SCHEDULER.search(stem):
+        return None
     numbers = _INTEGER.findall(stem)
     return _as_rank(numbers[-1]) if numbers else None
 

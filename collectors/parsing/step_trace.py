@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 HEAD = b"PAR1"
 MOST_ROWS = 200_000  # some 40 steps of 16 ranks; 40 MB as tuples
-MOST_STORED_ROWS = 20_000_000
+MOST_STORED_ROWS = 600_000  # 5 s, half of what a reader may take
 MOST_KINDS = 256
 NOT_INSTALLED = "it is a parquet table, and pyarrow, which reads those, is not installed: pip install 'pardbg[traces]'"
 _COLUMNS = ("rank", "dp_rank", "stage", "step", "optype", "start_ts", "duration", "seq_id", "mc")

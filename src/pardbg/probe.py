@@ -53,7 +53,8 @@ def report_routing(  # noqa: PLR0913 - all but the layer by name
     """Reports how one layer has routed one micro-batch. What is reported until the next optimizer step is added up.
 
     Tensors stay on their device, and it is not waited for. Never raises: what is wrong is noted in the rank's folder. Does
-    nothing where there is no probe, and within compiled code: call it outside. Cost: some 20 us.
+    nothing where there is no probe. Within compiled code it does nothing either, and says so once there: call it outside. Cost:
+    some 20 us.
 
     Args:
         layer: its number, or its qualified name.

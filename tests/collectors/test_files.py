@@ -109,6 +109,24 @@ def test_log_signed_by_one_rank_is_that_ranks(tmp_path: Path) -> None:
     assert only(collect_files([tmp_path])).rank == 5
 
 
+@pytest.mark.parametrize(
+    ("name", "lines", "rank"),
+    [
+        ("run-4711.log", OWN, None),  # no rank of a world of four
+        ("run-4711.log", "[rank2]: fine\n" + OWN, 2),
+        ("node_3.log", "[rank2]: fine\n" + OWN, 2),  # who signs knows better
+        ("log_3.txt", OWN, 3),
+    ],
+)
+def test_last_number_of_a_name_is_a_rank_only_if_the_world_and_the_lines_allow_it(
+    name: str, lines: str, rank: int | None, tmp_path: Path
+) -> None:
+    write(tmp_path / "job.json", '{"job": "j", "world_size": 4, "ranks": []}')
+    write(tmp_path / name, lines)
+    found = [item.rank for item in collect_files([tmp_path]).evidence if isinstance(item.observation, LogTraceback)]
+    assert found == [rank]
+
+
 def test_samples_stay_side_by_side(tmp_path: Path) -> None:
     write(tmp_path / "s0" / "rank_3.json", THREADS)
     write(tmp_path / "s1" / "rank_3.json", THREADS)

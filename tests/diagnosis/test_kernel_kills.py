@@ -7,6 +7,7 @@ import pytest
 from pardbg.collectors.parsing.kernel_log import parse_kernel_log
 from pardbg.watchdog.judge.judge import Circumstances, judge
 from pardbg.watchdog.model.evidence import Evidence, JobDescription, LogTraceback, RankDescription
+from pardbg.watchdog.model.log_event import LauncherFailure, LogSeen
 from pardbg.watchdog.model.names import Cause, CollectorName, Confidence, Kind
 from pardbg.watchdog.model.process import ChildProcess, ProcessSample
 from pardbg.watchdog.model.report import Report
@@ -110,6 +111,21 @@ def test_where_no_number_is_known_the_only_death_of_a_fitting_name_is_the_ranks(
 
     assert told(report_of(kill(4321) + kill(4322), has_pids=False))[1] is Cause.SIGNAL
     assert told(report_of(kill(4321, "postgres"), has_pids=False))[1] is Cause.SIGNAL
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (kill(77), Cause.OOM_KILLED),
+        (kill(77, "kworker/u8:1"), Cause.SIGNAL),  # in a container the launcher counts its own way
+        (kill(4321), Cause.SIGNAL),
+    ],
+)
+def test_the_number_that_a_launcher_reports_counts_only_for_what_is_called_as_ranks_are(text: str, cause: Cause) -> None:
+    ends = tuple(LauncherFailure(rank=rank, host="h1", code=code, pid=76 + rank) for rank, code in ENDED.items())
+    launcher = Evidence(source=CollectorName.RANK_LOG, rank=None, observation=LogSeen(events=ends), origin="torchrun.log")
+    report = report_of(text, launcher, codes={}, has_pids=False)
+    assert told(report) == (Kind.DEAD_RANK, cause, {1})
 
 
 def raised(rank: int, exception: str = WORKER) -> Evidence:

@@ -1,4 +1,4 @@
-"""Why a rank is slow: by its GPU, its host's quota or its allocator; and what all show, which makes nobody slow (C79, C85, C86)."""
+"""Why a rank is slow: by its GPU, its quota or its allocator; and what all show, which makes nobody slow (C79, C85, C86)."""
 
 import json
 from collections.abc import Iterable
@@ -14,12 +14,12 @@ from pardbg.watchdog.model.heartbeat import Heartbeat
 from pardbg.watchdog.model.names import Cause, CollectorName, Kind, Scope, Status
 from pardbg.watchdog.model.process import ProcessSample
 from pardbg.watchdog.model.report import Report
-from pardbg.watchdog.store.view import EvidenceView
 from pardbg.watchdog.sim.casebook.lines import nccl_comm
+from pardbg.watchdog.store.view import EvidenceView
 from tests.diagnosis.test_stragglers import TWO_HOSTS, WORLD, Lateness, always, play
 
-COOL = {"sm_clock_mhz": 1980, "temperature_c": 62, "clock_reasons": 0x4, "power_w": 560}
-HOT = {"sm_clock_mhz": 435, "temperature_c": 87, "clock_reasons": 0x24, "power_w": 150}
+COOL: dict[str, float] = {"sm_clock_mhz": 1980, "temperature_c": 62, "clock_reasons": 0x4, "power_w": 560}
+HOT: dict[str, float] = {"sm_clock_mhz": 435, "temperature_c": 87, "clock_reasons": 0x24, "power_w": 150}
 
 
 def gpus(*kinds: dict[str, float], util: int = 98) -> list[Evidence]:

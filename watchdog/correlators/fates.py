@@ -14,14 +14,13 @@ from pardbg.watchdog.model.heartbeat import Ending, EndingKind
 from pardbg.watchdog.model.kernel import OomKill
 from pardbg.watchdog.model.names import Cause
 from pardbg.watchdog.model.recording import Frame
+from pardbg.watchdog.store.kernel_events import RANK_NAMES
 
 SHELL_SIGNAL_BASE = 128  # a shell reports death by signal N as 128 + N
 ENDED_BY_OTHERS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 ABORTED = frozenset({signal.SIGABRT})
 _OF_MANY = {"was": "were", "has": "have"}
 KILLED_CODES = frozenset({-signal.SIGKILL, SHELL_SIGNAL_BASE + signal.SIGKILL})
-RANK_NAMES = ("python", "pt_main", "ray::")
-"""How the names begin that a kernel log has for processes of ranks; at most 15 characters of each."""
 CLOCK_SLACK_NS = 5_000_000_000
 _WORKER_KILLED = re.compile(
     r"DataLoader worker \(pid(?:\(s\))? (?P<pids>[\d, ]{1,200})\) (?:is killed by signal: Killed|exited unexp)"

@@ -7,7 +7,15 @@ may be that one, and `unexplained` says so.
 from collections.abc import Iterable
 
 from pardbg.watchdog.correlators.situation import Situation
-from pardbg.watchdog.correlators.wording import count_ranks, name_meeting, name_ranks, since, stack_line, wait_verb, waiting_line
+from pardbg.watchdog.correlators.wording import (
+    count_ranks,
+    name_meeting,
+    name_ranks,
+    since,
+    stack_line,
+    wait_verb,
+    waiting_line,
+)
 from pardbg.watchdog.graph.standing import Stance, Standing
 from pardbg.watchdog.model.names import Cause, Confidence, Kind
 from pardbg.watchdog.model.report import Finding

@@ -96,8 +96,9 @@ def _of_xids(host: str, cause: Cause, events: Iterable[XidEvent]) -> HostFault:
 
 def _is_strange(situation: Situation, host: str, events: Iterable[XidEvent]) -> bool:
     ranks = [rank for rank in situation.view.kernel.ranks if rank.host == host]
-    known = {pid for rank in ranks for pid in (*rank.pids, *rank.children)}
-    return all(rank.pids for rank in ranks) and all(event.pid is not None and event.pid not in known for event in events)
+    known = {pid for rank in ranks for pid in (*rank.pids, *rank.children, rank.reported_pid)}
+    are_known = all(rank.pids or rank.reported_pid for rank in ranks)
+    return are_known and all(event.pid is not None and event.pid not in known for event in events)
 
 
 def _hosts(situation: Situation, ranks: Iterable[int]) -> tuple[str, ...]:

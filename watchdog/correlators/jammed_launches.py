@@ -36,14 +36,16 @@ def correlate(situation: Situation) -> Iterable[Finding]:
         confidence=Confidence.SUGGESTED,
         victims=ranks,
         claim=(
-            f"{count_ranks(ranks)} stand in kernel launches that do not return, while their GPUs spin in a kernel that computes "
-            "nothing; no collective is outstanding, so that no rank waits for another"
+            f"{count_ranks(ranks)} stand in kernel launches that do not return, while their GPUs spin in a kernel that "
+            "computes nothing; no collective is outstanding, so that no rank waits for another"
         ),
         evidence=(
             *list(launches)[:_MOST_LINES],
             *filter(None, (device_line(situation, rank) for rank in ranks[:_MOST_LINES])),
         ),
-        advice=("See which kernels are on the GPUs: such as spin for a flag or for a peer (symmetric memory, expert dispatch).",),
+        advice=(
+            "See which kernels are on the GPUs: such as spin for a flag or for a peer (symmetric memory, expert dispatch).",
+        ),
         actions=tuple(ask_devices(situation, ranks)),
     )
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from datetime import datetime, timezone
 
-from pardbg.watchdog.correlators.fates import RANK_NAMES
 from pardbg.watchdog.correlators.situation import NS_PER_S, Situation
 from pardbg.watchdog.graph.device_faults import HARMLESS_XIDS, name_xid
 from pardbg.watchdog.model.kernel import LinkEvent, LinkKind, Moment, OomKill, XidEvent
 from pardbg.watchdog.model.names import CollectorName
 from pardbg.watchdog.model.report import EvidenceLine
+from pardbg.watchdog.store.kernel_events import RANK_NAMES
 
 MOST_LINES = 4
 

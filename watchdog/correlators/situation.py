@@ -95,7 +95,7 @@ class Situation:
     @cached_property
     def what_ifs(self) -> tuple[WhatIf, ...]:
         """What traced steps say: how fast they could be. Cost: seconds for a trace of 100,000 operations."""
-        return tuple(filter(None, map(WhatIf.of, self.view.step_traces)))
+        return tuple(filter(None, map(WhatIf.of, self.view.traces.steps)))
 
     @cached_property
     def logs(self) -> LogFacts:

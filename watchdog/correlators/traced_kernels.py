@@ -26,14 +26,14 @@ _ADVICE = {
 
 def correlate(situation: Situation) -> Iterable[Finding]:
     """One finding for each rank that is late in the traced steps; one without a rank where it is always another."""
-    late = find_late_in_traces(situation.view.kernel_times)
+    late = find_late_in_traces(situation.view.traces.kernels)
     if late is None:
         return
     if not late.ranks:
         told = f"in each of {late.count} traced steps another rank makes the others wait"
         yield _finding(situation, late, None, Cause.ROTATING, told)
     for rank in late.ranks:
-        cause = reason_of(rank, late, situation.view.kernel_times)
+        cause = reason_of(rank, late, situation.view.traces.kernels)
         told = f"rank {rank} {_DOES[cause]} for {late.usual_ns / NS_PER_S:.2f} s a step while the GPUs of all others wait"
         yield _finding(situation, late, rank, cause, told)
 
@@ -58,7 +58,7 @@ def _lines(situation: Situation, late: Late) -> Iterator[EvidenceLine]:
     others = [rank for rank in late.group.ranks if rank not in late.ranks]
     for ranks in (late.ranks, others):
         if ranks:
-            steps = [step for rank in ranks for step in situation.view.kernel_times[rank].steps]
+            steps = [step for rank in ranks for step in situation.view.traces.kernels[rank].steps]
             computed, communicated = (
                 sum(of) / len(steps) for of in ([step.compute_s for step in steps], [step.communication_s for step in steps])
             )

@@ -75,7 +75,7 @@ def _slow_workers(situation: Situation, what_if: WhatIf) -> tuple[Cause | None, 
     most = max(excess[rank] for rank in what_if.slowest_workers)
     ranks = [rank for rank in what_if.slowest_workers if excess[rank] >= _ITS_PART * most]
     is_stage_itself = any(ranks == list(stage) for stage in what_if.ranks_by_stage.values())
-    stride = situation.view.traced_stride
+    stride = situation.view.traces.stride
     alike = f"; one rank of {stride} was traced: it may stand for the others" if stride > 1 else ""
     culprits = tuple(
         situation.subject(rank, f"its computations take {_times(excess[rank])} the usual time{alike}") for rank in ranks

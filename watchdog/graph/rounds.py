@@ -18,6 +18,10 @@ POLL_NS = 150_000_000
 MOST_OPERATIONS = 1_000_000
 """Of all ranks together; of each rank the newest are taken."""
 _FEWEST_OPERATIONS = 64
+MOST_DIGESTED = 131_072
+"""The same of digests, each of which holds few: 2 s. In jobs so large that it would be fewer a rank than
+`_FEWEST_DIGESTED`, nobody is called late."""
+_FEWEST_DIGESTED = 16
 
 
 @dataclass(frozen=True)
@@ -57,8 +61,8 @@ class Rounds:
 
 def find_rounds(view: EvidenceView, groups: Groups) -> tuple[Rounds, ...]:
     """The rounds of every group of which at least two members were seen. Linear in the operations that are taken."""
-    newest = max(_FEWEST_OPERATIONS, MOST_OPERATIONS // max(len(view.recordings), 1))
-    calls = {rank: found for rank, recording in view.recordings.items() if (found := _calls_of(recording, newest))}
+    count = max(len(view.recordings), 1)
+    calls = {rank: found for rank, recording in view.recordings.items() if (found := _calls_of(recording, count))}
     if len(calls) < 2:
         return ()
     tracks = {rank: _track(rank, view.recordings[rank], found, groups) for rank, found in calls.items()}
@@ -85,11 +89,14 @@ class _Call:
 _Tracks = Mapping[int, Sequence[_Call]]
 
 
-def _calls_of(recording: Recording, newest: int) -> tuple[Call, ...]:
-    """From the ring, or from its digest."""
-    if recording.summary is not None:
-        return () if recording.damage else unpack_calls(recording.summary.calls)
-    return recorded_calls(recording, newest)
+def _calls_of(recording: Recording, rank_count: int) -> tuple[Call, ...]:
+    """From the ring, or from its digest, in a job of so many ranks."""
+    if recording.summary is None:
+        return recorded_calls(recording, max(_FEWEST_OPERATIONS, MOST_OPERATIONS // rank_count))
+    newest = MOST_DIGESTED // rank_count
+    if newest < _FEWEST_DIGESTED or recording.damage:
+        return ()
+    return unpack_calls(recording.summary.calls)[-newest:]
 
 
 def _track(rank: int, recording: Recording, calls: Sequence[Call], groups: Groups) -> list[_Call]:

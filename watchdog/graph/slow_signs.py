@@ -52,7 +52,9 @@ def _device_signs(view: EvidenceView) -> dict[int, SlowSign]:
     }
     if len(clocks) < 2:
         return {}
-    usual = median(sorted(clocks.values(), reverse=True)[: (len(clocks) + 1) // 2])  # of the faster half: two GPUs have no middle
+    usual = median(
+        sorted(clocks.values(), reverse=True)[: (len(clocks) + 1) // 2]
+    )  # of the faster half: two GPUs have no middle
     slow = {rank: clock for rank, clock in clocks.items() if clock <= LOW_CLOCK * usual}
     if 2 * len(slow) > len(clocks):
         return {}

@@ -271,8 +271,8 @@ def _coverage(view: EvidenceView) -> Coverage:
         seen.setdefault(CollectorName.HOST, set()).update(
             rank for rank, process in view.processes.items() if process.state or process.exit_code is not None
         )
-    if view.traced_ranks:
-        seen.setdefault(CollectorName.GPU, set()).update(view.traced_ranks)
+    if view.traces.ranks:
+        seen.setdefault(CollectorName.GPU, set()).update(view.traces.ranks)
     ranks_seen = len(set().union(*seen.values()))
     logged = {rank.rank for rank in view.kernel.ranks if rank.host in view.kernel.hosts}
     seen.setdefault(CollectorName.KERNEL_LOG, set()).update(logged)

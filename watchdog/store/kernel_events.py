@@ -1,7 +1,8 @@
 """What the kernel logs of a job's hosts say, by rank: errors of its GPU, and the deaths of its process or of a child.
 
 A GPU is a rank's by its PCI address; only where no rank of a host has one known, by the process that the driver names. Process
-numbers of a kernel log are the host's: they are compared with those of ranks on the same host, and with nothing else.
+numbers of a kernel log are the host's: they are compared with those of ranks on the same host, and with nothing else. Those
+that a launcher reports may be a container's: they count only for a death, and only of what is called as ranks are.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,18 +18,24 @@ from pardbg.watchdog.model.process import ProcessSample
 
 NS_PER_S = 1_000_000_000
 SAME_ERROR_NS = 5 * NS_PER_S  # NVML and the log tell of one error at about the same time
+RANK_NAMES = ("python", "pt_main", "ray::")
+"""How the names begin that a kernel log has for processes of ranks; at most 15 characters of each."""
 _FOLLOWS = 45  # "preemptive cleanup", which may name what came before
 
 
 @dataclass(frozen=True)
 class RankKnown:
-    """What leads from a host's log to a rank. ``children``: process numbers of children that were seen."""
+    """What leads from a host's log to a rank. ``children``: process numbers of children that were seen.
+
+    ``reported_pid``: its process as its launcher counts.
+    """
 
     rank: int
     host: str | None
     pids: frozenset[int]
     pci: str | None
     children: frozenset[int] = frozenset()
+    reported_pid: int | None = None
 
     @classmethod
     def of(
@@ -45,6 +52,10 @@ class RankKnown:
         pids = {look.pid for look in looks} | ({process.pid} if process is not None and process.pid is not None else set())
         children = frozenset(child.pid for look in looks for child in look.children)
         return cls(rank, host, frozenset(pids), next(filter(None, map(pci_key, addresses)), None), children)
+
+    def is_of(self, kill: OomKill) -> bool:
+        """Whether a death is that of its process, by its number."""
+        return kill.pid in self.pids or (kill.pid == self.reported_pid and kill.name.startswith(RANK_NAMES))
 
 
 @dataclass(frozen=True)
@@ -87,7 +98,7 @@ class KernelEvents:
     @cached_property
     def kills(self) -> dict[int, OomKill]:
         """The death of each rank's own process for memory."""
-        return {rank.rank: kill for rank in self.ranks for kill in self._kills(rank.host) if kill.pid in rank.pids}
+        return {rank.rank: kill for rank in self.ranks for kill in self._kills(rank.host) if rank.is_of(kill)}
 
     @cached_property
     def child_kills(self) -> dict[int, OomKill]:

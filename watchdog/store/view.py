@@ -1,9 +1,9 @@
 """The evidence of one job as correlators see it: by rank, oldest sample first, with every absence kept."""
 
+import dataclasses
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from math import gcd
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -32,16 +32,17 @@ from pardbg.watchdog.model.recording import Recording
 from pardbg.watchdog.model.report import EvidenceLine
 from pardbg.watchdog.model.routing import RoutingSeries
 from pardbg.watchdog.model.routing_order import in_order
-from pardbg.watchdog.model.step_trace import KernelTimes, StepTrace
 from pardbg.watchdog.store.kernel_events import KernelEvents, RankKnown, with_logged_errors
 from pardbg.watchdog.store.ras_polls import RasPolls
 from pardbg.watchdog.store.reported_ends import largest_communicator, with_reported_ends
 from pardbg.watchdog.store.silent_recorders import silent_recorders
+from pardbg.watchdog.store.traces import Traces
 
 WORLD_DESC = "default_pg"
 ENDED_STATES = frozenset({"gone", "X", "Z"})
 INTERRUPTING = frozenset({-1, -2, -6, -15})  # exit codes: launchers and people send the signals, watchdogs abort
 
+_LOOKS_AT_RANKS = (FlightRecording, Stack, ProcessSample, Heartbeat, LogTraceback, SchedulerEnding)
 _Sampled = TypeVar("_Sampled", Stack, ProcessSample, Heartbeat, DeviceSeen)
 
 
@@ -65,7 +66,11 @@ class EvidenceView:
     @cached_property
     def processes(self) -> dict[int, RankDescription]:
         """What is known of each rank's process: as described, else as a launcher reported its end."""
-        return with_reported_ends({description.rank: description for description in self.job.ranks}, self.logs)
+        return with_reported_ends(self._described, self.logs)
+
+    @cached_property
+    def _described(self) -> dict[int, RankDescription]:
+        return {description.rank: description for description in self.job.ranks}
 
     @cached_property
     def logs(self) -> tuple[Evidence, ...]:
@@ -153,40 +158,17 @@ class EvidenceView:
     @cached_property
     def is_of_routing_alone(self) -> bool:
         """Whether nothing but how tokens are routed was seen, so that nothing can be said of who waits."""
-        others = (FlightRecording, Stack, ProcessSample, Heartbeat, LogTraceback, SchedulerEnding)
-        return bool(self.routing) and not any(isinstance(item.observation, others) for item in self.evidence)
+        return bool(self.routing) and not any(isinstance(item.observation, _LOOKS_AT_RANKS) for item in self.evidence)
 
     @cached_property
-    def step_traces(self) -> tuple[StepTrace, ...]:
-        """Traces of the operations of all ranks."""
-        return tuple(item.observation for item in self.evidence if isinstance(item.observation, StepTrace))
-
-    @cached_property
-    def traced_ranks(self) -> frozenset[int]:
-        """The ranks that step traces tell of."""
-        return frozenset(operation.rank for trace in self.step_traces for operation in trace.operations)
-
-    @cached_property
-    def traced_stride(self) -> int:
-        """1, or how many ranks each traced rank stands for: some tracers take one of those that compute alike."""
-        return gcd(*self.traced_ranks) if len(self.traced_ranks) > 1 else 1
-
-    @cached_property
-    def kernel_times(self) -> dict[int, KernelTimes]:
-        """The steps of each rank by the kernels of its GPU."""
-        return {
-            item.rank: item.observation
-            for item in self.evidence
-            if isinstance(item.observation, KernelTimes) and item.rank is not None
-        }
+    def traces(self) -> Traces:
+        """What was traced of steps."""
+        return Traces.of(self.evidence)
 
     @cached_property
     def is_of_traces_alone(self) -> bool:
         """Whether nothing but steps was seen, which say who is slow and not who waits now."""
-        others = (FlightRecording, Stack, ProcessSample, Heartbeat, LogTraceback, SchedulerEnding)
-        return bool(self.step_traces or self.kernel_times) and not any(
-            isinstance(item.observation, others) for item in self.evidence
-        )
+        return bool(self.traces) and not any(isinstance(item.observation, _LOOKS_AT_RANKS) for item in self.evidence)
 
     @cached_property
     def recordings(self) -> dict[int, Recording]:
@@ -237,8 +219,9 @@ class EvidenceView:
         return RasPolls.of(self.evidence, self.world_size)
 
     def _known(self, rank: int) -> RankKnown:
-        devices = self._seen_devices.get(rank, ())
-        return RankKnown.of(rank, self.host(rank), self.processes.get(rank), devices, self.looks.get(rank, ()))
+        devices, process = self._seen_devices.get(rank, ()), self.processes.get(rank)
+        known = RankKnown.of(rank, self.host(rank), self._described.get(rank), devices, self.looks.get(rank, ()))
+        return dataclasses.replace(known, reported_pid=process.pid if process is not None else None)
 
     @cached_property
     def native_stacks(self) -> dict[int, Stack]:
@@ -310,8 +293,7 @@ class EvidenceView:
         configs = (config for recording in self.recordings.values() for config in recording.configs if config.runs)
         members = [first + step * (count - 1) for config in configs for first, step, count in config.runs[-1:]]
         ranks = [item.rank for item in self.evidence if item.rank is not None and item.rank < MAX_WORLD_SIZE]
-        traced = max(self.traced_ranks, default=-1) + self.traced_stride - 1
-        return max([*members, *ranks, *self.processes, largest_communicator(self.logs) - 1, traced]) + 1 or None
+        return max([*members, *ranks, *self.processes, largest_communicator(self.logs) - 1, self.traces.last_rank]) + 1 or None
 
     @cached_property
     def absences(self) -> tuple[Evidence, ...]:

@@ -43,7 +43,9 @@ def find_hook(module: Any) -> Any:
 
 def choose(logits: torch.Tensor, traits: Traits) -> torch.Tensor | None:
     """The experts that each row asks for, [rows, k]; None if that is not known."""
-    if traits.scores == UNTOLD or not 0 < traits.top_k <= logits.shape[-1] or logits.shape[-1] != traits.experts:
+    if not traits.capacity_factor or traits.scores == UNTOLD:
+        return None
+    if not 0 < traits.top_k <= logits.shape[-1] or logits.shape[-1] != traits.experts:
         return None
     rows = logits.detach().reshape(-1, traits.experts)
     scores = {

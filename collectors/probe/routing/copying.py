@@ -29,9 +29,10 @@ class _Waiting(NamedTuple):
 
 
 class Copier:
-    """The copies that are on their way."""
+    """The copies that are on their way. ``asynchronous``: kinds of devices whose copies are asked for later."""
 
-    def __init__(self) -> None:
+    def __init__(self, asynchronous: frozenset[str] = frozenset({"cuda"})) -> None:
+        self._asynchronous = asynchronous
         self._waiting: deque[_Waiting] = deque()
         self._spare: list[torch.Tensor] = []
         self._stream: Any = None
@@ -44,7 +45,7 @@ class Copier:
             torch._foreach_zero_(list(rows))
             if gradients is not None:
                 staged[: len(gradients), GRADIENT].copy_(gradients, non_blocking=True)
-            if staged.device.type != "cuda":
+            if staged.device.type not in self._asynchronous:
                 self._waiting.append(_Waiting(Sums(staged.cpu(), note), staged, None))
             elif len(self._waiting) < MOST_WAITING:
                 self._waiting.append(self._begin(staged, note))

@@ -9,10 +9,12 @@ from typing import Any
 
 import torch
 
-from ..harmless import harmless
+from ..harmless import harmless, note, problems
 from .layer import LOSS, Layer
 from .reading import Choice
 from .watching import Routers
+
+IN_COMPILED = "report_routing: called within compiled code, where it reports nothing: call it outside of what is compiled"
 
 routers: list[Routers] = []
 """That of this process, once there is one."""
@@ -28,9 +30,18 @@ def report_routing(key: int | str, **said: Any) -> None:
         routers[0].charge(began_ns)
 
 
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _tell_once() -> None:
+    """Run by the compiler while it traces."""
+    if IN_COMPILED not in problems:
+        note(IN_COMPILED)
+
+
 def report_loss(loss: Any) -> None:
     """See `pardbg.probe.report_loss`."""
-    if routers and routers[0].is_open and routers[0].layers and not torch.compiler.is_compiling():
+    if torch.compiler.is_compiling():
+        _tell_once()
+    elif routers and routers[0].is_open and routers[0].layers:
         harmless(_add_loss)(routers[0].layers[0], loss)
 
 

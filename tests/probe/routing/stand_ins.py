@@ -24,7 +24,7 @@ class _Scores(nn.Module):
 class MegatronRouter(_Scores):
     """``(probs, routing_map)`` of Megatron-Core >= 0.10, after capacity. It needs CUDA, so this is not itself."""
 
-    def __init__(self, capacity_factor: float | None = None, *, pads: bool = False, number: int = 1) -> None:
+    def __init__(self, capacity_factor: float | None = None, *, pads: bool = False, number: int = 1, **more: Any) -> None:
         super().__init__()
         self.topk, self.layer_number = 2, number
         self.config = SimpleNamespace(
@@ -33,18 +33,30 @@ class MegatronRouter(_Scores):
             expert_model_parallel_size=2,
             moe_expert_capacity_factor=capacity_factor,
             moe_pad_expert_input_to_capacity=pads,
+            **more,
         )
 
     def forward(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """As the framework does."""
-        chances = self.chances(rows)
+        return self.routing(rows @ self.weight.T)
+
+    def routing(self, logits: torch.Tensor, padding_mask: torch.Tensor | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+        """As the framework does, with drops by probability or by position."""
+        assert padding_mask is None
+        is_sigmoid = getattr(self.config, "moe_router_score_function", "softmax") == "sigmoid"
+        chances = logits.float().sigmoid() if is_sigmoid else logits.softmax(-1)
+        if getattr(self.config, "moe_router_num_groups", None):
+            chances = chances * torch.tensor([1.0, 1.0, 0.0, 0.0])
+        rows = logits
         wanted = torch.zeros_like(chances, dtype=torch.bool).scatter(1, chances.topk(2).indices, value=True)
         masked = chances * wanted
         factor = self.config.moe_expert_capacity_factor
         if factor is None:
             return masked, wanted
         capacity = -(-int(rows.shape[0] * 2 * factor) // EXPERTS)
-        within = torch.zeros_like(wanted).scatter(0, masked.topk(capacity, dim=0).indices, value=True)
+        is_by_place = getattr(self.config, "moe_token_drop_policy", "probs") == "position"
+        order = wanted * torch.arange(len(rows), 0, -1).unsqueeze(1) if is_by_place else masked
+        within = torch.zeros_like(wanted).scatter(0, order.topk(capacity, dim=0).indices, value=True)
         return masked * within, within if self.config.moe_pad_expert_input_to_capacity else within & wanted
 
 

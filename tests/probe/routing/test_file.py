@@ -5,17 +5,20 @@ import os
 import struct
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pardbg.collectors.parsing.routing_page import parse_routing_page
+from pardbg.collectors.parsing.routing_page import parse_routing_page, read_routing
 from pardbg.collectors.probe import routing_format as form
 from pardbg.collectors.probe.routing.writing import RoutingWriter
 from pardbg.collectors.vitals.routing_file import RoutingFile
 from pardbg.watchdog.errors import ParseError
 from pardbg.watchdog.model.routing import RoutingSeries
+from pardbg.watchdog.routing.figures import measure
+from pardbg.watchdog.routing.merging import merge
 
 THREE_NUMBERS = st.tuples(*[st.integers(0, 2**32 - 1)] * 3)
 NAN = float("nan")
@@ -126,3 +129,42 @@ def test_steps_that_do_not_fall_end_the_walk(whole: bytes) -> None:
     count = form.encode_note(2**64 - 1, 1)
     assert parse_routing_page(whole[: form.NOTE_AT] + count + whole[form.NOTE_AT + len(count) :]).rows == ()
     assert struct.calcsize("<II") + 8 == form.NOTE_SIZE
+
+
+@pytest.mark.parametrize(("layers", "experts", "slots"), [(4096, 65, 1), (1024, 512, 1), (4, 65536, 64), (1024, 256, 512)])
+def test_a_header_that_claims_more_than_a_model_has_is_refused(layers: int, experts: int, slots: int) -> None:
+    with pytest.raises(form.NotRoutingError):
+        form.decode_header(form.encode_header(form.Header(1, 1, layers, experts, slots)))
+
+
+def test_what_a_reader_refuses_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="2 layers with 200000 experts"):
+        RoutingWriter(str(tmp_path / "routing"), LINES, 200_000)
+    assert list(tmp_path.iterdir()) == []
+    assert form.is_sane(form.Header(1, 1, 200, 1024, form.count_slots(200, 1024)))
+
+
+def test_a_look_takes_no_more_than_it_may_and_reads_one_slot_at_a_time(whole: bytes) -> None:
+    cuts: list[int] = []
+
+    def cut(offset: int, size: int) -> bytes:
+        cuts.append(size)
+        return whole[offset : offset + size]
+
+    assert [row.step for row in read_routing(cut, most_counts=17).rows] == [4, 4, 5, 5]
+    assert [row.step for row in read_routing(cut, most_counts=0).rows] == [5, 5]
+    assert max(cuts) == max(form.ROW_SIZE, form.lay_out(2, 4, 1).slot_size)
+
+
+def test_counts_without_their_drops_are_marked(tmp_path: Path) -> None:
+    writer = RoutingWriter(str(tmp_path / "routing"), [LINES[0]._replace(leaves_out_drops=True)], 3)
+    for step, (dropped, predicted) in enumerate([(3.0, NAN), (3.0, 2.0), (0.0, NAN), (NAN, NAN)], 1):
+        writer.write_step((step, 1, NAN), [(6.0, dropped, predicted, 4.0, NAN, NAN, NAN, NAN)], torch.tensor([[1, 2, 6]]))
+    rows = parse_routing_page((tmp_path / "routing").read_bytes()).rows
+    assert [row.counts_are_kept for row in rows] == [True, False, False, False]
+    first, second = measure(rows[0]), measure(rows[1])
+    assert first is not None
+    assert second is not None
+    assert (first.drop_ratio, second.drop_ratio, second.predicted_drop_ratio) == (3 / 12, 3 / 9, 2 / 9)
+    merged = merge([RoutingSeries(rows=rows[:1]), RoutingSeries(rows=(msgspec.structs.replace(rows[2], step=1),))]).rows[0]
+    assert (merged.counts_are_kept, merged.dropped) == (True, 3.0)

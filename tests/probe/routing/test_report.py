@@ -55,3 +55,19 @@ def test_without_a_probe_it_does_nothing(probe: Any, monkeypatch: pytest.MonkeyP
     monkeypatch.delitem(sys.modules, "_pardbg_probe.routing.reporting")
     probe.report_routing(0, **said)
     probe.report_loss(1.0)
+
+
+def test_within_compiled_code_it_says_once_that_it_reports_nothing(probe: Any) -> None:
+    with watching() as watched:
+
+        def run(rows: torch.Tensor) -> torch.Tensor:
+            probe.report_routing(0, counts=rows)
+            probe.report_loss(rows)
+            return rows + 1
+
+        compiled = torch.compile(run, backend="eager", fullgraph=True)
+        for width in (3, 3, 4):
+            assert compiled(torch.ones(width))[0] == 2
+        assert harmless.problems == [reporting.IN_COMPILED]
+        harmless.problems.clear()
+        assert watched.routers.layers == []

@@ -61,7 +61,7 @@ def watching() -> Iterator[Watched]:
     reporting.routers[:] = [watched.routers]
     try:
         yield watched
-        assert harmless.problems == []
+        assert harmless.problems == [], harmless.problems
     finally:
         handle.remove()
         if prepare in callback_handler.start_callbacks:

@@ -18,6 +18,7 @@ from pardbg.watchdog.sim.casebook import (
     rank_zero_only,
     recorders,
     setting_up,
+    stragglers,
     transfers,
 )
 from pardbg.watchdog.sim.casebook.case import Case, Family, Variant
@@ -39,6 +40,7 @@ _MODULES = (
     rank_zero_only,
     recorders,
     setting_up,
+    stragglers,
     transfers,
 )
 FAMILIES: tuple[Family, ...] = tuple(

@@ -102,6 +102,14 @@ class Job:
                 if not is_done:
                     self.stand(rank, *site.frames)
 
+    def meet(self, op: Op, came_s: Mapping[int, float], size: int = 4_194_304) -> None:
+        """Lets ranks come to an operation of all, each so many seconds from now; it ends for all when the last has come."""
+        end = Operation(self.world, op, CallSite(self.at(op)), input_sizes=((size,),), output_sizes=((size,),))
+        done_ns = self._clock_ns + int(max(came_s.values()) * 10**9) + _RUN_NS
+        for rank, seconds in came_s.items():
+            self._launches.setdefault(rank, []).append((Launch((end,)), self._clock_ns + int(seconds * 10**9), done_ns))
+        self._clock_ns = done_ns
+
     def transfer(self, rank: int, *ends: tuple[Op, int], is_done: bool = True, group: Group | None = None) -> None:
         """Sends and receives of one rank with these (global) peers: launched together, if there are several."""
         group = group or self.world

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from pardbg.watchdog.model.names import Cause, CollectorName, Kind, Status
 from pardbg.watchdog.sim.casebook.case import Case, Family, less_seen, near_miss, reported
 from pardbg.watchdog.sim.casebook.draw import Draw
@@ -207,6 +209,22 @@ def _one_behind(draw: Draw) -> Case:
     )
 
 
+def _one_behind_twice(draw: Draw) -> Case:
+    late = draw.number(0, 15)
+    job = Job(draw, 16)
+    for sample in range(2):
+        job.file(f"ncclras_s{sample}.txt", ras_text(job, {rank: 6650 - (rank == late) for rank in job.ranks}))
+    return Case(
+        scenario=(
+            f"NCCL's monitor, asked twice: both times fifteen of sixteen ranks have launched operation 6650, and rank {late} "
+            "6649. Nothing else is known."
+        ),
+        files=job.files,
+        truth=replace(missing(late), acceptable=(NOT_SURE,)),
+        is_ended_unsaid=True,
+    )
+
+
 def _zero_everywhere(draw: Draw) -> Case:
     job = _ras(draw, late=None, most=0)
     return Case(
@@ -234,7 +252,12 @@ FAMILIES = (
     Family(
         number="C105",
         title="what NCCL's monitor proves",
-        variants=(reported(_one_behind, _RAS), near_miss(_zero_everywhere, _RAS), less_seen(_part_seen, _RAS)),
+        variants=(
+            reported(_one_behind, _RAS),
+            near_miss(_one_behind_twice, _RAS),
+            near_miss(_zero_everywhere, _RAS),
+            less_seen(_part_seen, _RAS),
+        ),
     ),
     Family(
         number="C107",

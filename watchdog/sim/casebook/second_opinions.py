@@ -24,7 +24,7 @@ SECOND_OPINIONS = (
     Opinion(
         case="C08/everyone-spins",
         answer="comm-stuck",
-        discussion="As above. comm-stuck is accepted.",
+        discussion="All that is known was written by those who gave up. comm-stuck is accepted.",
     ),
     Opinion(
         case="C10/fingerprint-only",
@@ -50,12 +50,12 @@ SECOND_OPINIONS = (
     Opinion(
         case="C109/children-too",
         answer="missing-participant / network-io of 13",
-        discussion="As with the lock: the cause is that of the main thread, the worker's is told in the claim.",
+        discussion="The cause is that of the main thread; the worker's is told in the claim.",
     ),
     Opinion(
         case="C14/all-but-one-early",
         answer="missing-participant / user-code of 21",
-        discussion="As with the idle schedulers.",
+        discussion="Outside the loop, or in user code; the rank is the same.",
     ),
     Opinion(
         case="C14/idle-majority",
@@ -68,12 +68,12 @@ SECOND_OPINIONS = (
     Opinion(
         case="C19/no-native-stack",
         answer="missing-participant of 14",
-        discussion="As above: it is seen in a function of the program.",
+        discussion="That it is in a function of the program is seen; native code would be a guess.",
     ),
     Opinion(
         case="C20/barrier-names-rank-zero",
         answer="insufficient-evidence",
-        discussion="As with the barrier that names several.",
+        discussion="The barrier says who did not come; whether it lives is not told: the reader's caution is accepted.",
     ),
     Opinion(
         case="C20/barrier-names-several",
@@ -91,7 +91,7 @@ SECOND_OPINIONS = (
     Opinion(
         case="C34/one-never-came",
         answer="missing-participant / user-code of 3",
-        discussion="As with the idle schedulers: outside the loop, or in user code; the rank is the same.",
+        discussion="Outside the loop, or in user code; the rank is the same.",
     ),
     Opinion(
         case="C34/root-is-ahead",
@@ -171,7 +171,7 @@ SECOND_OPINIONS = (
     Opinion(
         case="C67/shared-memory-full",
         answer="init-stuck / shm",
-        discussion="As with memory: the ranks that could not grow the file say so themselves. Nobody named is accepted.",
+        discussion="The ranks that could not grow the file say so themselves. Nobody named is accepted.",
     ),
     Opinion(
         case="C70/consequence-of",
