@@ -1,8 +1,9 @@
 """The file `routing` of a rank (`collectors/probe/routing_format.py`) -> a `RoutingSeries`.
 
 Only steps that are newer than one wanted are looked at, from the newest back, so that a look at a file of 4 MB costs a few
-kilobytes. A slot that was being written ends the walk: it will be there in the next look, or has been overwritten. One slot, 1.3
-MB at most, is read at a time; of all that is wanted no more is taken than `MOST_COUNTS` numbers, 40 bytes each, the newest first.
+kilobytes. A slot that was being written ends the walk: it will be there in the next look, or has been overwritten. One slot,
+1.3 MB at most, is read at a time; of all that is wanted no more is taken than `MOST_COUNTS` numbers, 40 bytes each, the
+newest first.
 """
 
 import math

@@ -114,6 +114,7 @@ def test_gpu_whose_clock_is_held_down_far_below_its_peers_is_named(kind: dict[st
         pytest.param(gpus(COOL, {**HOT, "sm_clock_mhz": 1900}, COOL, COOL), id="hot-and-as-fast"),
         pytest.param(gpus(COOL, {**HOT, "clock_reasons": 0}, COOL, COOL), id="slow-without-a-reason"),
         pytest.param(gpus(COOL, COOL)[:1] + gpus(COOL, {**HOT, "clock_reasons": 0x1}, util=0)[1:], id="idle"),
+        pytest.param(gpus(COOL, {**COOL, "sm_clock_mhz": 1400}, {**COOL, "clock_reasons": 0}, COOL), id="works-hardest"),
         pytest.param(gpus(HOT), id="alone"),
     ],
 )

@@ -14,13 +14,14 @@ from pardbg.watchdog.model.log_event import AllocatorRetries
 from pardbg.watchdog.model.names import Cause, CollectorName
 from pardbg.watchdog.store.view import EvidenceView
 
-LOW_CLOCK = 0.8
+LOW_CLOCK = LOW_LIMIT = 0.8
 """Of the peers' median: GPUs of one kind differ by a few percent."""
 MOST_OF_IT = 0.5
 """The part of a series in which clocks must be held down."""
 HEAT = frozenset({"thermal slowdown by software", "thermal slowdown by hardware"})
 BRAKE, CAP = "power brake", "power cap"
-LEAST_THROTTLED_S = 0.2
+LEAST_THROTTLED_S = 1.0
+"""Of all processors together, between two looks."""
 FAR_LESS = 4
 """So many times less must the peers show of what is a sign."""
 _WORKING_UTIL = 5  # percent: a GPU that idles has low clocks, too
@@ -58,22 +59,24 @@ def _device_signs(view: EvidenceView) -> dict[int, SlowSign]:
     slow = {rank: clock for rank, clock in clocks.items() if clock <= LOW_CLOCK * usual}
     if 2 * len(slow) > len(clocks):
         return {}
-    signs = {rank: _device_sign(view.devices[rank], usual) for rank in slow}
+    limits = [limit for rank in clocks if rank not in slow and (limit := view.devices[rank].power_limit_w)]
+    signs = {rank: _device_sign(view.devices[rank], usual, median(limits) if limits else 0.0) for rank in slow}
     return {rank: sign for rank, sign in signs.items() if sign is not None}
 
 
-def _device_sign(seen: DeviceSeen, usual_mhz: float) -> SlowSign | None:
+def _device_sign(seen: DeviceSeen, usual_mhz: float, usual_limit_w: float) -> SlowSign | None:
+    """At its power cap is whoever works hard, while those that wait for it are not: only a lower cap is a reason."""
     reasons = set(seen.reasons)
     is_held = (seen.slowed_share or 0.0) >= MOST_OF_IT
     heat = f" at {seen.temperature_c:.0f} C" if seen.temperature_c is not None else ""
-    limit = f", limited to {seen.power_limit_w:.0f} W" if seen.power_limit_w else ""
     clock = f"GPU runs at {seen.sm_clock_mhz:.0f} MHz where its peers run at {usual_mhz:.0f}"
     if reasons & HEAT and is_held:
         return SlowSign(Cause.THERMAL, f"{clock}{heat} ({', '.join(sorted(reasons & HEAT))})", CollectorName.GPU)
     if BRAKE in reasons and is_held:
         return SlowSign(Cause.POWER, f"{clock} ({BRAKE})", CollectorName.GPU)
-    if CAP in reasons:
-        return SlowSign(Cause.POWER, f"{clock} ({CAP}{limit})", CollectorName.GPU)
+    if CAP in reasons and seen.power_limit_w and seen.power_limit_w <= LOW_LIMIT * usual_limit_w:
+        limits = f"{CAP} of {seen.power_limit_w:.0f} W, theirs {usual_limit_w:.0f} W"
+        return SlowSign(Cause.POWER, f"{clock} ({limits})", CollectorName.GPU)
     return None
 
 

@@ -9,7 +9,7 @@ class RoutingRow(Noun, frozen=True, kw_only=True):
     Attributes:
         layer: number of the layer among those that route, as the model counts its layers.
         counts: assignments to each of the E experts before drops; a token with top-k routing makes k of them.
-        counts_are_kept: counts are what drops have left, since the router says nothing else; ``dropped`` is known, and comes on top.
+        counts_are_kept: counts are what drops have left, since the router says nothing else; ``dropped`` comes on top.
         dropped: assignments that the mask which was applied has dropped.
         predicted_dropped: the same by relu(count - capacity), summed over ranks and micro-batches, whose capacity is their own.
         capacity: assignments that one expert takes of one rank's micro-batch; None where nothing is ever dropped.

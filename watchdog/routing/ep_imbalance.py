@@ -5,7 +5,7 @@ Where a few experts alone are so hot that no placement helps, that is the router
 makes some rank hot, and only a rank that is out of all proportion to chance is told beside it.
 """
 
-from math import log, sqrt
+from math import inf, log, sqrt
 
 from pardbg.watchdog.model.names import Kind
 from pardbg.watchdog.routing.alarm import Alarm, Sign
@@ -13,7 +13,7 @@ from pardbg.watchdog.routing.figures import ep_loads
 from pardbg.watchdog.routing.load_window import LoadWindow
 from pardbg.watchdog.routing.trend import Trend
 
-HOT, PLAIN_HOT, VERY_HOT = 1.2, 1.35, 1.6
+HOT, UNEVEN, PLAIN_HOT, VERY_HOT = 1.2, 1.3, 1.35, 1.6
 """Largest load of a rank over the mean. Recipes budget 1.2 to 1.5 for the worst rank."""
 WELL = 1.12
 ROW_HOT = 1.15
@@ -21,8 +21,8 @@ STEADY = 0.5
 """In every single row the same rank must have ROW_HOT, and half of the excess of the rows together: else a burst, or
 a hot spot that moves from rank to rank, would look like a rank that is hot."""
 MOST_ROWS, FEWEST_ROWS = 128, 20
-"""For so long it must last: the fewest where a rank is very hot, or plainly hot where all ranks were even before; else more
-the less hot it is, since an untrained router is uneven by up to about 1.5 and gets better within hundreds of steps."""
+"""For so long it must last: where ranks were even before, longer the less hot it is; else, unless it is very hot, the longest:
+an untrained router is uneven by up to about 1.5 and gets better within hundreds of steps."""
 EVEN_ROWS = 40
 CERTAIN_ROWS, WELL_ROWS = 4, 16
 NAMED_FROM = 1.2
@@ -93,13 +93,15 @@ class EpWatch:
         return all(rank < len(loads) and loads[rank] * len(loads) < WELL for rank in named)
 
     def _lasts(self, ratio: float) -> bool:
-        lasting = ratio >= HOT and len(self._trend) >= self._needed_rows(ratio)
+        lasting = len(self._trend) >= self._needed_rows(ratio)
         return lasting and self._trend.lowest() >= STEADY * (ratio - 1) and not self._trend.improves()
 
-    def _needed_rows(self, ratio: float) -> int:
-        enough = PLAIN_HOT if self._even_rows >= EVEN_ROWS else VERY_HOT
-        grown = FEWEST_ROWS * ((enough - 1) / (ratio - 1)) ** 2
-        return min(max(round(grown), FEWEST_ROWS), MOST_ROWS)
+    def _needed_rows(self, ratio: float) -> float:
+        if self._even_rows < EVEN_ROWS:
+            return FEWEST_ROWS if ratio >= VERY_HOT else MOST_ROWS if ratio >= UNEVEN else inf
+        if ratio < HOT:
+            return inf
+        return min(max(FEWEST_ROWS * ((PLAIN_HOT - 1) / (ratio - 1)) ** 2, FEWEST_ROWS), MOST_ROWS)
 
     def _by_placement(self, sums: list[int], ratio: float, ep_size: int, *, collapsed: bool) -> bool:
         fair = sum(sums) / len(sums)

@@ -1,9 +1,10 @@
 """What a router with a capacity was asked for: Megatron-Core's answer lacks what was dropped, so its logits are heard, too.
 
-Its class's method ``routing`` gets them, after whatever noise or forced balance there is; a wrapper around it hands them to the
-router's hook and changes nothing. Of the same scores, in the same precision, the same k are chosen again. Where that does not hold
-what the answer says was kept - a release that chooses otherwise - the pass counts as if nothing had been heard.
-Cost: a top-k of the logits a pass and six small operations, only where there is a capacity. None of them waits for the device.
+Its class's method ``routing`` gets them, after whatever noise or forced balance there is; a wrapper around it hands them to
+the router's hook and changes nothing. Of the same scores, in the same precision, the same k are chosen again. Where that does
+not hold what the answer says was kept - a release that chooses otherwise - the pass counts as if nothing had been heard.
+Cost: a top-k of the logits a pass and six small operations, only where there is a capacity. None of them waits for the
+device.
 """
 
 import functools

@@ -76,7 +76,7 @@ class RouterHook:
             self.listener.charge(began_ns)
 
     def ask(self, module: Any, logits: Any) -> None:
-        """Hears the logits of a router with a capacity before it answers (`asking.py`); None if they do not tell its choices."""
+        """Hears the logits of a router with a capacity before it answers (`asking.py`); None if they do not tell all."""
         if torch.compiler.is_compiling():
             row = self.row
             if row is not None and logits is not None and module.training and torch.is_grad_enabled():

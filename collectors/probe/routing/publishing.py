@@ -46,9 +46,7 @@ class Publisher:
         self._copier.take(rows, norms.known, _Step(number, ended_ns, noted, norms.places))
         for layer in layers:
             layer.seen = Seen()
-        traits = [
-            (layer.experts, layer.top_k, layer.ep_size, layer.is_frozen, layer.leaves_out_drops) for layer in layers
-        ]
+        traits = [(layer.experts, layer.top_k, layer.ep_size, layer.is_frozen, layer.leaves_out_drops) for layer in layers]
         if traits != self._traits:
             self._change([_line_of(layer) for layer in layers])
             self._traits = traits

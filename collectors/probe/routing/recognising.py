@@ -1,26 +1,29 @@
 """Which modules are routers, and what their attributes say: by the end of the class's name, whoever wrote the class.
 
-Covers transformers (``MixtralTopKRouter``, ``DeepseekV3TopkRouter``, ... and the plain ``gate`` of older releases; by name those
-that answer with logits but not with choices, or with masks: ``Llama4Router``, ``JetMoeTopKGating``, ``DbrxRouter``, ...),
-Megatron-Core (``TopKRouter``), torchtitan and DeepSpeed AutoEP (``TokenChoiceTopKRouter``), DeepSpeed (``TopKGate``), FastMoE
-(``GShardGate``, ...), MegaBlocks (``LearnedRouter``) and Tutel (``MOELayer``, whose gates answer with logits alone).
+Covers transformers (``MixtralTopKRouter``, ``DeepseekV3TopkRouter``, ... and the plain ``gate`` of older releases; by name
+those that answer with logits but not with choices, or with masks: ``Llama4Router``, ``JetMoeTopKGating``, ``DbrxRouter``,
+...), Megatron-Core (``TopKRouter``), torchtitan and DeepSpeed AutoEP (``TokenChoiceTopKRouter``), DeepSpeed (``TopKGate``),
+FastMoE (``GShardGate``, ...), MegaBlocks (``LearnedRouter``) and Tutel (``MOELayer``, whose gates answer with logits alone).
 """
 
 import re
 from typing import Any, NamedTuple
 
-_ROUTER = re.compile(r"(?:Router|Top[Kk]Gat(?:e|ing)|MoEGate|MoeGate|MoEV1Gate|NaiveGate|NoisyGate|GShardGate|SwitchGate|SwipeGate)$")
+_ROUTER = re.compile(
+    r"(?:Router|Top[Kk]Gat(?:e|ing)|MoEGate|MoeGate|MoEV1Gate|NaiveGate|NoisyGate|GShardGate|SwitchGate|SwipeGate)$"
+)
 _SOFTMAX_BLOCK = re.compile(r"^(?:Mixtral|Qwen2Moe|Qwen3Moe|Olmoe)SparseMoeBlock$")
 _LOGITS_LAST = re.compile(r"^(?:Llama4Router|DbrxRouter|JetMoeTopKGating|GraniteMoe\w*TopKGating)$")
 _BALANCING = {"none", "aux_loss", "seq_aux_loss", "global_aux_loss"}
 _EXPERTS = ("num_experts", "n_routed_experts", "num_local_experts", "tot_expert", "num_moe_experts", "moe_num_experts")
-_TOP_K = ("top_k", "topk", "num_experts_per_tok", "moe_router_topk", "moe_top_k", "k", "num_experts_per_token", "top_k_experts")
+_TOP_K = ("top_k", "topk", "num_experts_per_tok", "moe_router_topk", "moe_top_k", "k", "num_experts_per_token")
+_TOP_K += ("top_k_experts",)  # Gemma
 _EP_SIZE = ("ep_size", "expert_model_parallel_size", "ep_world_size")
 _MOST_EXPERTS = 65536
 
 BY_SHAPE, GATE_OF_DEEPSPEED, LAYER_OF_TUTEL, LOGITS_LAST, NOT_LAST_WORD, MASKS = range(6)
-"""How to read it. `LOGITS_LAST`: the k largest logits are the choices. `NOT_LAST_WORD`: by shape, but drops come after it, and it
-does not know of them. `MASKS`: numbers, [.., E], that are not 0 where an expert was chosen and has taken the token."""
+"""How to read it. `LOGITS_LAST`: the k largest logits are the choices. `NOT_LAST_WORD`: by shape, but drops come after it.
+`MASKS`: numbers, [.., E], that are not 0 where an expert was chosen and has taken the token."""
 _KINDS = {
     "TopKGate": GATE_OF_DEEPSPEED,
     "MOELayer": LAYER_OF_TUTEL,
@@ -37,7 +40,8 @@ class Traits(NamedTuple):
     """What is known of a router before it answers. 0: not known.
 
     ``is_padded``: its map is the mask of capacity itself, rows without a token included. ``capacity_factor`` is Megatron's, 0
-    for none, and ``scores`` how it gets the scores of which the largest are chosen, `UNTOLD` if that is not known (`asking.py`).
+    for none, and ``scores`` how it gets the scores of which the largest are chosen, `UNTOLD` if that is not known
+    (`asking.py`).
     """
 
     kind: int
@@ -100,7 +104,12 @@ def _kind_of(module: Any) -> int:
 
 def _scores_of(module: Any, config: Any) -> int:
     """Of Megatron's router: whatever moves choices apart from the scores is not known here."""
-    moved = ("moe_router_num_groups", "moe_router_topk_limited_devices", "moe_router_enable_expert_bias", "moe_enable_routing_replay")
+    moved = (
+        "moe_router_num_groups",
+        "moe_router_topk_limited_devices",
+        "moe_router_enable_expert_bias",
+        "moe_enable_routing_replay",
+    )
     if any(getattr(config, name, None) for name in moved) or getattr(module, "expert_bias", None) is not None:
         return UNTOLD
     balancing = getattr(config, "moe_router_load_balancing_type", "none")
@@ -109,7 +118,9 @@ def _scores_of(module: Any, config: Any) -> int:
         return UNTOLD
     score = getattr(config, "moe_router_score_function", "softmax")
     is_before = bool(getattr(config, "moe_router_pre_softmax", False))
-    return {("softmax", False): LOGITS, ("softmax", True): SOFTMAX, ("sigmoid", is_before): SIGMOID}.get((score, is_before), UNTOLD)
+    return {("softmax", False): LOGITS, ("softmax", True): SOFTMAX, ("sigmoid", is_before): SIGMOID}.get(
+        (score, is_before), UNTOLD
+    )
 
 
 def _first(names: tuple[str, ...], places: list[Any]) -> int:

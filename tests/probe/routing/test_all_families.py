@@ -1,8 +1,9 @@
 """Every family of the installed transformers whose small model can be made here: counts are what its experts were given.
 
-Not made here, since their configurations ask for more than sizes: dbrx, deepseek_ocr2, dots3_note, ernie4_5_vl_moe, glm4v_moe,
-glm5_next, hy_v4_vl, kimi_k25, mimo_v2_flash, mistral4, step3p7; their routers answer as those that are. Not read: nllb_moe (of its
-two choices the answer says the first alone), doge (has no router of its own). granite_docling's router chooses no experts.
+Not made here, since their configurations ask for more than sizes: dbrx, deepseek_ocr2, dots3_note, ernie4_5_vl_moe,
+glm4v_moe, glm5_next, hy_v4_vl, kimi_k25, mimo_v2_flash, mistral4, step3p7; their routers answer as those that are. Not read:
+nllb_moe (of its two choices the answer says the first alone), doge (has no router of its own). granite_docling's router
+chooses no experts.
 """
 
 import importlib
@@ -63,13 +64,57 @@ SIZES: dict[str, Any] = {
 }
 FAMILIES: dict[str, dict[str, Any]] = {
     name: {}
-    for name in (
-        "afmoe aria axk1 axk2 bailing_hybrid cohere2_moe deepseek_v2 deepseek_v3 deepseek_v32 deepseek_v4 dots1 ernie4_5_moe "
-        "exaone_moe flex_olmo flint glm4_moe glm4_moe_lite glm_moe_dsa gpt_oss granitemoe granitemoe_swa granitemoehybrid "
-        "granitemoeshared hunyuan_v1_moe hy_v3 hy_v4 inkling inkling2 inkling2_loop jamba kimi_linear kolibri1 laguna lara_mini "
-        "longcat_flash mellum minimax minimax_m2 minimax_m3_vl mixtral nemotron_h olmoe phimoe qwen2_moe qwen3_5_moe qwen3_moe "
-        "qwen3_next qwen4_exp solar_open"
-    ).split()
+    for name in [
+        "afmoe",
+        "aria",
+        "axk1",
+        "axk2",
+        "bailing_hybrid",
+        "cohere2_moe",
+        "deepseek_v2",
+        "deepseek_v3",
+        "deepseek_v32",
+        "deepseek_v4",
+        "dots1",
+        "ernie4_5_moe",
+        "exaone_moe",
+        "flex_olmo",
+        "flint",
+        "glm4_moe",
+        "glm4_moe_lite",
+        "glm_moe_dsa",
+        "gpt_oss",
+        "granitemoe",
+        "granitemoe_swa",
+        "granitemoehybrid",
+        "granitemoeshared",
+        "hunyuan_v1_moe",
+        "hy_v3",
+        "hy_v4",
+        "inkling",
+        "inkling2",
+        "inkling2_loop",
+        "jamba",
+        "kimi_linear",
+        "kolibri1",
+        "laguna",
+        "lara_mini",
+        "longcat_flash",
+        "mellum",
+        "minimax",
+        "minimax_m2",
+        "minimax_m3_vl",
+        "mixtral",
+        "nemotron_h",
+        "olmoe",
+        "phimoe",
+        "qwen2_moe",
+        "qwen3_5_moe",
+        "qwen3_moe",
+        "qwen3_next",
+        "qwen4_exp",
+        "solar_open",
+    ]
 } | {
     "beam": {"mlp_layer_types": ["sparse"] * 3},
     "gemma4": {"enable_moe_block": True, "hidden_size_per_layer_input": 0, "vocab_size_per_layer_input": 64},
@@ -84,7 +129,9 @@ BY_LOGITS = {"jetmoe": 4, "llama4": 1}
 
 def make_model(family: str) -> Any:
     module = importlib.import_module(f"transformers.models.{family}.modeling_{family}")
-    made = next(part for name, part in vars(module).items() if name.endswith("ForCausalLM") and part.__module__ == module.__name__)
+    made: Any = next(
+        part for name, part in vars(module).items() if name.endswith("ForCausalLM") and part.__module__ == module.__name__
+    )
     known = {name for kind in made.config_class.__mro__ for name in getattr(kind, "__annotations__", {})}
     known |= set(inspect.signature(made.config_class.__init__).parameters) | set(made.config_class.attribute_map)
     config = made.config_class(**{name: size for name, size in SIZES.items() if name in known} | FAMILIES[family])
@@ -110,7 +157,7 @@ def listen(model: nn.Module, family: str) -> dict[str, torch.Tensor]:
         if family in BY_LOGITS and name.endswith("router"):
             place = BY_LOGITS[family]
             part.register_forward_hook(
-                lambda _module, _args, said, name=name: told.__setitem__(name, said[place].topk(2, dim=-1).indices)
+                lambda _module, _args, said, name=name, place=place: told.__setitem__(name, said[place].topk(2, dim=-1).indices)
             )
         elif name.endswith("experts"):
             part.register_forward_pre_hook(

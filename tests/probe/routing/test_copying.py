@@ -1,7 +1,7 @@
 """Sums come from a device that is behind the host: none is lost that can be kept, none is read before it has arrived.
 
-There is no GPU here: streams, events and pinned memory are stand-ins that do what CUDA says of them (work is done when the stream
-comes to it, `query` tells whether it has). The last test is the real thing, where there is one.
+There is no GPU here: streams, events and pinned memory are stand-ins that do what CUDA says of them (work is done when the
+stream comes to it, `query` tells whether it has). The last test is the real thing, where there is one.
 """
 
 from collections import deque
@@ -93,10 +93,10 @@ def device(monkeypatch: pytest.MonkeyPatch) -> Device:
         yield
 
     for name, stand_in in {
-        "Stream": lambda device: Stream(own),
+        "Stream": lambda **_: Stream(own),
         "Event": Event,
         "stream": within,
-        "current_stream": lambda device: None,
+        "current_stream": lambda *_: None,
     }.items():
         monkeypatch.setattr(torch.cuda, name, stand_in)
     monkeypatch.setattr(torch, "empty", empty)
