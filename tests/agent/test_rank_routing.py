@@ -15,8 +15,9 @@ class File(RoutingFile):
         self.newest: int | None = newest
         self.is_open = True
 
-    def read(self, after_step: int = -1) -> RoutingSeries | None:
+    def read(self, after_step: int = -1, most_counts: int = 0) -> RoutingSeries | None:
         """As it does."""
+        del most_counts
         if self.newest is None:
             return None
         return RoutingSeries(

@@ -7,7 +7,7 @@ from tests.mutation.edit import Edit
 FAILURES = "tests/diagnosis/test_logs_failures.py::"
 WAITS = "tests/diagnosis/test_logs_waits.py::"
 LIMITS = "tests/diagnosis/test_logs_limits.py::"
-HAND_MADE = "tests/diagnosis/test_hand_made.py::"
+HERE = "tests/casebook/test_rules.py::"
 LIVE = "tests/diagnosis/test_live.py::"
 SAMPLES = "tests/diagnosis/test_samples.py::"
 XIDS = "tests/diagnosis/test_kernel_xids.py::"
@@ -54,7 +54,10 @@ RULES = (
     rule(
         2,
         "the earliest divergence counts, not the place where ranks block",
-        (f"{HAND_MADE}test_two_operations_that_change_places_are_swapped_however_much_follows", f"{LIMITS}{'test_the_earliest_number_that_differs_counts'}"),
+        (
+            f"{HERE}test_first_divergence_counts_and_not_the_later_ones_that_it_causes",
+            f"{LIMITS}test_the_earliest_number_that_differs_counts",
+        ),
         (
             "watchdog/graph/divergence.py",
             "    hard = next((seq for seq in sequences if table.is_open",
@@ -72,7 +75,7 @@ RULES = (
         (
             f"{WAITS}test_a_clear_majority_is_needed_for_a_culprit_and_silent_ranks_may_be_on_any_side",
             f"{LIMITS}test_two_against_one_are_no_majority",
-            f"{OF_CASES}test_two_ranks_that_differ_are_candidates_both",
+            f"{HERE}test_of_two_ranks_that_differ_none_is_accused",
         ),
         (
             "watchdog/graph/divergence.py",
@@ -114,7 +117,7 @@ RULES = (
     rule(
         7,
         "where Python's stacks are alike native ones tell",
-        (f"{OF_CASES}test_only_a_native_stack_in_the_librarys_own_queue_accuses_the_library",),
+        (f"{HERE}test_only_native_stacks_tell_the_librarys_own_fault_where_pythons_are_alike",),
         (
             "watchdog/correlators/comm_stuck.py",
             "any(_OWN_QUEUE.match(frame.name) for thread",

@@ -25,7 +25,7 @@ def main() -> None:
     writer = RoutingWriter(f"{open_folder()}/{places.ROUTING_FILE}", lines, EXPERTS)
     for step in range(1, STEPS + 1):
         told = [figures_of(0.33 if step >= ONSET and number == 1 else 0.01) for number in range(LAYERS)]
-        figures = torch.tensor([[one[name] for name in FIGURES] for one in told], dtype=torch.float64)
+        figures = [[one[name] for name in FIGURES] for one in told]
         counts = torch.tensor([count() for _ in range(LAYERS)], dtype=torch.int32)
         writer.write_step((step, time.time_ns(), 2.0), figures, counts)
     sys.stdout.write("ready\n")

@@ -172,7 +172,7 @@ class RouterHook:
 def _unseen() -> contextlib.AbstractContextManager[Any]:
     """Whoever watches the model's operations is not shown ours."""
     is_watched = torch._C._len_torch_dispatch_stack() > 0  # noqa: SLF001
-    return torch._C._DisableTorchDispatch() if is_watched else contextlib.nullcontext()  # type: ignore[no-any-return]  # noqa: SLF001
+    return torch._C._DisableTorchDispatch() if is_watched else contextlib.nullcontext()  # noqa: SLF001
 
 
 def _is_same(part: Any, ids: torch.Tensor) -> bool:

@@ -16,8 +16,16 @@ _SOFTMAX_BLOCK = re.compile(r"^(?:Mixtral|Qwen2Moe|Qwen3Moe|Olmoe)SparseMoeBlock
 _LOGITS_LAST = re.compile(r"^(?:Llama4Router|DbrxRouter|JetMoeTopKGating|GraniteMoe\w*TopKGating)$")
 _BALANCING = {"none", "aux_loss", "seq_aux_loss", "global_aux_loss"}
 _EXPERTS = ("num_experts", "n_routed_experts", "num_local_experts", "tot_expert", "num_moe_experts", "moe_num_experts")
-_TOP_K = ("top_k", "topk", "num_experts_per_tok", "moe_router_topk", "moe_top_k", "k", "num_experts_per_token")
-_TOP_K += ("top_k_experts",)  # Gemma
+_TOP_K = (
+    "top_k",
+    "topk",
+    "num_experts_per_tok",
+    "moe_router_topk",
+    "moe_top_k",
+    "k",
+    "num_experts_per_token",
+    "top_k_experts",
+)
 _EP_SIZE = ("ep_size", "expert_model_parallel_size", "ep_world_size")
 _MOST_EXPERTS = 65536
 

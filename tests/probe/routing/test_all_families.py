@@ -192,7 +192,7 @@ def test_the_masks_of_switch_say_what_was_kept() -> None:
     )
 
     with watching() as watched:
-        router = SwitchTransformersTop1Router(SwitchTransformersConfig(hidden_size=4, num_experts=4, expert_capacity=2))
+        router = SwitchTransformersTop1Router(SwitchTransformersConfig(d_model=4, num_experts=4, expert_capacity=2))
         model = nn.Sequential(router)
         with torch.no_grad():
             router.classifier.weight.copy_(torch.eye(4))

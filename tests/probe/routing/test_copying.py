@@ -72,7 +72,7 @@ class Pinned(torch.Tensor):
         """Later."""
         assert non_blocking
         plainly = self.as_subclass(torch.Tensor)
-        self.device_of.work.append(lambda: plainly.copy_(source))  # type: ignore[arg-type, return-value]
+        self.device_of.work.append(lambda: plainly.copy_(source))  # type: ignore[arg-type]
         return self
 
 

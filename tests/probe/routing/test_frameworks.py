@@ -99,7 +99,7 @@ def test_a_release_that_chooses_otherwise_than_by_logits_is_found_out() -> None:
         router(torch.zeros(1, stand_ins.HIDDEN))
         watched.end_step()
         router.config.moe_router_num_groups = 0
-        hook = next(iter(router._forward_hooks.values()))
+        hook: Any = next(iter(router._forward_hooks.values()))
         for asked, told in (([[0, 1], [0, 1]], ((2, 2, 0, 0), 4.0, 0.0)), ([[0, 2], [0, 1]], ((1, 1, 0, 0), 2.0, None))):
             hook.traits = hook.traits._replace(scores=1, capacity_factor=2.0)
             hook.asked = torch.tensor(asked)

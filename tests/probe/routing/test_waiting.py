@@ -21,7 +21,7 @@ class NoWaiting(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Raises at an operation for which a GPU would have to be waited for; notes the others."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.names: set[str] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -56,8 +56,8 @@ def test_no_operation_waits_for_the_device(monkeypatch: pytest.MonkeyPatch) -> N
             router = make()
             models.append(Model(router))
             answer = router(ROWS)
-            hook = next(iter(router._forward_hooks.values()))
-            with NoWaiting() as seen, monkeypatch.context() as patch:  # type: ignore[no-untyped-call]
+            hook: Any = next(iter(router._forward_hooks.values()))
+            with NoWaiting() as seen, monkeypatch.context() as patch:
                 patch.setattr(torch._C, "_len_torch_dispatch_stack", int)  # or nothing of ours would be shown to it
                 for is_sampled in (True, False):
                     watched.routers.is_sampled = is_sampled
@@ -66,7 +66,7 @@ def test_no_operation_waits_for_the_device(monkeypatch: pytest.MonkeyPatch) -> N
                     assert seen.names & {"scatter_add_", "add_"}
                     seen.names.clear()
         ids, kept = torch.tensor([[0, 1], [2, 1]]), torch.ones(2, 2, dtype=torch.bool)
-        with NoWaiting() as seen:  # type: ignore[no-untyped-call]
+        with NoWaiting() as seen:
             said = {"experts": ids, "kept": kept, "capacity": 1, "logits": torch.zeros(2, 4), "loss": ROWS.sum()}
             reporting.report_routing(99, **said)
             assert "scatter_add_" in seen.names
@@ -97,10 +97,10 @@ def test_an_operation_that_waits_would_be_found(wait: Callable[[], Any], monkeyp
         router = stand_ins.TokenChoiceTopKRouter()
         model = Model(router)
         answer = router(ROWS)
-        hook = next(iter(router._forward_hooks.values()))
+        hook: Any = next(iter(router._forward_hooks.values()))
         monkeypatch.setattr(torch._C, "_len_torch_dispatch_stack", int)
         monkeypatch.setattr(layer_file, "_add_drops", lambda *_: wait())
-        with NoWaiting(), pytest.raises(AssertionError, match="waits"):  # type: ignore[no-untyped-call]
+        with NoWaiting(), pytest.raises(AssertionError, match="waits"):
             hook.hear(router, (ROWS,), answer)
         assert watched.routers.layers
         assert model.training
