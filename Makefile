@@ -42,6 +42,9 @@ unit: $(VENV)/.test  ## The tests.
 bench: $(VENV)/.test  ## Speed and memory, with torchfrtrace on the same files.
 	$(BIN)/pardbg bench
 
+mutants: $(VENV)/.test  ## Break each rule of the diagnosis, and see that one of its tests fails (10 minutes and more).
+	$(BIN)/pytest tests/diagnosis/test_mutants.py tests/mutation -n $(WORKERS)
+
 format: $(VENV)/.test  ## Let ruff format the tree.
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .

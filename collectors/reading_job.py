@@ -14,6 +14,7 @@ from pardbg.watchdog.model.heartbeat import Heartbeat
 from pardbg.watchdog.model.kernel import KernelLog
 from pardbg.watchdog.model.ras import RasSeen
 from pardbg.watchdog.model.recording import GroupConfig
+from pardbg.watchdog.model.routing import RoutingSeries
 
 
 class SourceRequest(Noun, frozen=True, kw_only=True, tag="read-source"):
@@ -116,9 +117,27 @@ class PageRequest(Noun, frozen=True, kw_only=True, tag="hold-page"):
 
 
 class PageHeld(Noun, frozen=True, kw_only=True, tag="page-held"):
-    """The answer: the number of the descriptor in the child; None if there is no page in memory that may be believed."""
+    """The answer: the number of the descriptor in the child; None if there is no page in memory that may be believed.
+
+    ``is_on_disk``: there is one, but not in memory.
+    """
 
     descriptor: int | None
+    is_on_disk: bool = False
+
+
+class RoutingRequest(Noun, frozen=True, kw_only=True, tag="read-routing"):
+    """Read what a probe has counted of routing, wherever it lies."""
+
+    probe: ProbeRequest
+
+
+class RoutingRead(Noun, frozen=True, kw_only=True, tag="routing-read"):
+    """The answer. ``series`` is None if there is no such file; then ``has_probe`` and ``is_switched_off`` say why."""
+
+    series: RoutingSeries | None = None
+    has_probe: bool = False
+    is_switched_off: bool = False
 
 
 class ScriptOutputRequest(Noun, frozen=True, kw_only=True, tag="read-script-output"):
@@ -174,6 +193,7 @@ JobRequest = (
     | OutputRequest
     | ProbeRequest
     | PageRequest
+    | RoutingRequest
     | LeftRequest
     | LastRequest
     | ScriptOutputRequest
@@ -186,6 +206,7 @@ JobReply = (
     | OutputRead
     | ProbeRead
     | PageHeld
+    | RoutingRead
     | LeftListed
     | LastRead
     | ScriptOutput

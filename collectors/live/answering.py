@@ -13,6 +13,7 @@ from pardbg.collectors.live.kernel_reading import read_kernel_log
 from pardbg.collectors.live.output_files import list_outputs, read_output
 from pardbg.collectors.live.probe.held_page import hold_page
 from pardbg.collectors.live.probe.reading import read_probe
+from pardbg.collectors.live.probe.routing_reading import read_routing
 from pardbg.collectors.live.ras_asking import ask_ras
 from pardbg.collectors.live.recorders.rank_root import opened_root
 from pardbg.collectors.live.recorders.trusted_file import RefusedError
@@ -33,6 +34,7 @@ from pardbg.collectors.reading_job import (
     PageRequest,
     ProbeRequest,
     RasRequest,
+    RoutingRequest,
     ScriptOutput,
     ScriptOutputRequest,
     SourceRead,
@@ -73,8 +75,8 @@ def _answer(request: JobRequest) -> JobReply:
         return _read_source(request)
     if isinstance(request, ProbeRequest):
         return read_probe(request)
-    if isinstance(request, PageRequest):
-        return hold_page(request)
+    if isinstance(request, PageRequest | RoutingRequest):
+        return hold_page(request) if isinstance(request, PageRequest) else read_routing(request)
     if isinstance(request, KernelLogRequest | RasRequest | ScriptOutputRequest):
         return _answer_host(request)
     if isinstance(request, LeftRequest | LastRequest):

@@ -77,6 +77,7 @@ def read_routing(cut: Cut, pid: int | None = None, after_step: int = -1, most_co
         rows=tuple(row for step in reversed(steps) for row in _read_rows(step, header, lines)),
         names={line.number: printable_text(line.name.decode(errors="replace")) for line in lines if line.name},
         frozen=tuple(sorted({line.number for line in lines if line.is_frozen})),
+        settled=tuple(sorted({line.number for line in lines if line.is_frozen and line.is_settled})),
     )
 
 

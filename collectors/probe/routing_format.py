@@ -29,7 +29,7 @@ _HEADER = struct.Struct("<8sIQIII")  # magic, pid, created_ns, layers, experts, 
 _NOTE = struct.Struct("<Q")  # steps ever written
 _ROW = struct.Struct(f"<iIIII{NAME_SIZE}s")
 _SLOT = struct.Struct("<QQQd")  # ordinal, step, ended_ns, loss
-_IS_FROZEN, _LEAVES_OUT_DROPS = 1, 2
+_IS_FROZEN, _LEAVES_OUT_DROPS, _IS_SETTLED = 1, 2, 4
 
 HEADER_SIZE = _SEAL.size + _HEADER.size
 NOTE_AT, NOTE_SIZE = 64, _SEAL.size + _NOTE.size
@@ -66,6 +66,7 @@ class LayerLine(NamedTuple):
     """One layer of the table. 0 for a ``top_k`` or an ``ep_size`` that is not known.
 
     ``leaves_out_drops``: what was dropped is not among the counts, but for steps whose predicted drops are known.
+    ``is_settled``: it is frozen as people do it who mean it, with all of its block or most of the model.
     """
 
     number: int
@@ -75,6 +76,7 @@ class LayerLine(NamedTuple):
     is_frozen: bool
     name: bytes
     leaves_out_drops: bool = False
+    is_settled: bool = False
 
 
 class SlotHead(NamedTuple):
@@ -169,7 +171,7 @@ def decode_note(data: bytes) -> int:
 
 def encode_line(line: LayerLine, version: int) -> bytes:
     """One row of the table. Of a name that is too long the end is kept: it tells layers apart."""
-    flags = _IS_FROZEN * line.is_frozen | _LEAVES_OUT_DROPS * line.leaves_out_drops
+    flags = _IS_FROZEN * line.is_frozen | _LEAVES_OUT_DROPS * line.leaves_out_drops | _IS_SETTLED * line.is_settled
     row = _ROW.pack(line.number, line.experts, line.top_k, line.ep_size, flags, line.name[-NAME_SIZE:])
     return _seal(row, version)
 
@@ -181,8 +183,8 @@ def decode_line(data: bytes) -> LayerLine:
         TornError: if it was being written, or never was.
     """
     number, experts, top_k, ep_size, flags, name = _ROW.unpack(_unseal(data[: _SEAL.size + _ROW.size]))
-    is_frozen, leaves_out_drops = bool(flags & _IS_FROZEN), bool(flags & _LEAVES_OUT_DROPS)
-    return LayerLine(number, experts, top_k, ep_size, is_frozen, name.rstrip(b"\0"), leaves_out_drops)
+    is_frozen, leaves_out_drops, is_settled = (bool(flags & flag) for flag in (_IS_FROZEN, _LEAVES_OUT_DROPS, _IS_SETTLED))
+    return LayerLine(number, experts, top_k, ep_size, is_frozen, name.rstrip(b"\0"), leaves_out_drops, is_settled)
 
 
 def encode_slot_head(head: SlotHead, rest: memoryview, version: int) -> bytes:

@@ -40,7 +40,8 @@ class Steps:
         """``here`` is empty in a forked child.
 
         ``phases`` are those that the rank is in: a step ends an evaluation, for which ``end_evaluation`` is called. Where there
-        are ``routers``, set before `make_hook`, ``end_routing`` is told each step's number and end (epoch ns).
+        are ``routers``, set before `make_hook`, ``end_routing`` is told each step's number and end (epoch ns), and ``see_step``
+        the optimizer of each, counted or not.
         """
         self._page = page
         self._ledger = ledger
@@ -49,6 +50,7 @@ class Steps:
         self.end_evaluation: Callable[[], None] = _nothing
         self.routers: Sequence[Any] = ()
         self.end_routing: Callable[[int, int], None] = _nothing_of_step
+        self.see_step: Callable[[Any], None] = _nothing_of_optimizer
 
     def listen(self) -> None:
         """Hears of every step of every optimizer from now on."""
@@ -57,7 +59,7 @@ class Steps:
 
         register_optimizer_step_post_hook(self.make_hook(is_compiling))
 
-    def make_hook(self, is_compiling: Callable[[], bool]) -> Callable[[Any, Any, Any], None]:
+    def make_hook(self, is_compiling: Callable[[], bool]) -> Callable[[Any, Any, Any], None]:  # noqa: C901 - in one piece
         """The function that torch calls after each step.
 
         Everything it needs is at hand and in one piece: training has emptied the caches, and each function that is called
@@ -67,7 +69,7 @@ class Steps:
         known: Callable[[], Any] = _nothing
         version = step = ended_ns = longest_ns = asked_ns = 0
         tell_memory, end_evaluation = harmless(self._note_memory), harmless(self._tell)
-        routers, end_routing = self.routers, harmless(self.end_routing)
+        routers, end_routing, see_step = self.routers, harmless(self.end_routing), harmless(self.see_step)
 
         def after_step(optimizer: Any, _args: Any, _kwargs: Any) -> None:
             nonlocal known, version, step, ended_ns, longest_ns, asked_ns
@@ -75,6 +77,8 @@ class Steps:
                 return
             try:
                 now_ns = wall_ns()
+                if routers:
+                    see_step(optimizer)
                 if known() is not optimizer:
                     if known() is not None:
                         return
@@ -120,3 +124,7 @@ def _nothing() -> None:
 
 def _nothing_of_step(_step: int, _ended_ns: int) -> None:
     """The same for what is told of a step."""
+
+
+def _nothing_of_optimizer(_optimizer: Any) -> None:
+    """The same for what is told of an optimizer."""

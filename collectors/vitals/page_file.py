@@ -2,7 +2,8 @@
 
 Only pages in memory (the file system of /dev/shm) are read: nothing there can block, so that no child process is needed. A
 mount of the user's own within it is another file system, and is refused. Where the way there may block, in another mount
-namespace, a child opens it (`inside_page.py`). Cost: a system call and some 20 microseconds a look.
+namespace or to a folder that ``PARDBG_DIR`` names, a child opens it (`inside_page.py`). Cost: a system call and some 20
+microseconds a look.
 """
 
 import contextlib
@@ -15,7 +16,7 @@ from pardbg.collectors.live.recorders.trusted_file import RefusedError
 from pardbg.collectors.parsing.page import parse_page
 from pardbg.collectors.probe.page_format import PAGE_SIZE
 from pardbg.collectors.probe.places import PAGE_FILE, ROOT_VARIABLE
-from pardbg.collectors.vitals.inside_page import open_inside_page
+from pardbg.collectors.vitals.inside_page import OnDiskError, open_inside_page
 from pardbg.watchdog.errors import ParseError
 from pardbg.watchdog.model.heartbeat import Heartbeat
 from pardbg.watchdog.model.world import RankProcess
@@ -44,16 +45,26 @@ class PageFile:
 
 def open_page(rank: RankProcess) -> PageFile | None:
     """The page of a rank, None if it has none or none that may be believed."""
-    descriptor = open_in_memory(rank, PAGE_FILE)
+    try:
+        descriptor = open_in_memory(rank, PAGE_FILE)
+    except OnDiskError:
+        return None
     return None if descriptor is None else PageFile(descriptor, rank.own_pid)
 
 
+def is_near(rank: RankProcess) -> bool:
+    """Whether its probe's files are found without a child process: in memory, by the usual name."""
+    return rank.is_at_home and not rank.recorder.get(ROOT_VARIABLE)
+
+
 def open_in_memory(rank: RankProcess, name: str) -> int | None:
-    """A descriptor of a file that the rank's probe keeps in memory; None if there is none that may be believed."""
-    if not rank.is_at_home:
+    """A descriptor of a file that the rank's probe keeps in memory; None if there is none that may be believed.
+
+    Raises:
+        OnDiskError: if it keeps it on a disk.
+    """
+    if not is_near(rank):
         return open_inside_page(rank, name)
-    if rank.recorder.get(ROOT_VARIABLE):
-        return None
     folder = folder_of(rank.own_pid, rank.started_ticks, rank.own_uid, rank.recorder)
     if folder is None or not _is_in_memory(folder):
         return None

@@ -1,8 +1,8 @@
 """One rank under watch: its folder in ``/proc`` and its page are held open, so that a look is two system calls.
 
 Once the process has ended its folder answers nothing, even if its number is reused. Neither of the files can block. Cost: some
-40 microseconds a look, and where the page lies in another mount namespace a child process each time that it is looked for
-(`inside_page.py`), ever more rarely. The rank notices nothing. Leaves nothing behind.
+40 microseconds a look, and where the page lies in another mount namespace, or where its user chose, a child process each time
+that it is looked for (`inside_page.py`), ever more rarely. The rank notices nothing. Leaves nothing behind.
 """
 
 import contextlib
@@ -10,7 +10,7 @@ import os
 
 from pardbg.collectors.procfs.stat import parse_stat
 from pardbg.collectors.procfs.vital import parse_vital
-from pardbg.collectors.vitals.page_file import PageFile, open_page
+from pardbg.collectors.vitals.page_file import PageFile, is_near, open_page
 from pardbg.collectors.vitals.signs import Signs
 from pardbg.watchdog.errors import ParseError
 from pardbg.watchdog.model.heartbeat import Heartbeat
@@ -34,7 +34,7 @@ class Patient:
         self.rank = rank
         self._page: PageFile | None = None
         self._look_count = 0
-        self._next_try = 0 if rank.is_at_home else rank.rank % _LOOKS_BETWEEN  # not all children in one look
+        self._next_try = 0 if is_near(rank) else rank.rank % _LOOKS_BETWEEN  # not all children in one look
         self._between = _LOOKS_BETWEEN
         try:
             self._folder = os.open(f"/proc/{rank.pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -70,7 +70,7 @@ class Patient:
     def _heartbeat(self) -> Heartbeat | None:
         if self._page is None and self._look_count >= self._next_try:
             self._next_try = self._look_count + self._between
-            self._between = self._between if self.rank.is_at_home else min(4 * self._between, _MOST_LOOKS_BETWEEN)
+            self._between = self._between if is_near(self.rank) else min(4 * self._between, _MOST_LOOKS_BETWEEN)
             with contextlib.suppress(OSError):
                 self._page = open_page(self.rank)
         self._look_count += 1

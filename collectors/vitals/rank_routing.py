@@ -1,12 +1,13 @@
 """The routing of one rank under watch: its file is looked for until it is there, read, and looked for anew when it is replaced.
 
 Cost: that of `routing_file.py` each look. To look for the file takes some 100 microseconds each fifth look; where it lies in
-another mount namespace a child process, ever more rarely, and nothing else here blocks. The rank notices nothing.
+another mount namespace, or where its user chose, a child process, ever more rarely, and nothing else here blocks. The rank notices nothing.
 """
 
-import contextlib
 from collections.abc import Callable
 
+from pardbg.collectors.vitals.inside_page import OnDiskError
+from pardbg.collectors.vitals.page_file import is_near
 from pardbg.collectors.vitals.routing_file import RoutingFile, open_routing
 from pardbg.watchdog.model.routing import RoutingSeries
 from pardbg.watchdog.model.world import RankProcess
@@ -25,9 +26,11 @@ class RankRouting:
         self._find_file = find
         self.newest_step = -1
         """The last step that was read."""
+        self.problem = ""
+        """Why nothing is read though something is counted; empty if that is not so."""
         self._file: RoutingFile | None = None
         self._look_count = 0
-        self._next_try = 0 if rank.is_at_home else rank.rank % _LOOKS_BETWEEN  # not all children in one look
+        self._next_try = 0 if is_near(rank) else rank.rank % _LOOKS_BETWEEN  # not all children in one look
         self._between = _LOOKS_BETWEEN
 
     def read(self, after_step: int) -> RoutingSeries | None:
@@ -38,7 +41,7 @@ class RankRouting:
         series = self._file.read(max(after_step, self.newest_step), _MOST_COUNTS) if self._file else None
         if series is None:
             self.close()
-            self._next_try = self._look_count + (1 if self.rank.is_at_home else self._between)
+            self._next_try = self._look_count + (1 if is_near(self.rank) else self._between)
             return None
         if not series.rows:
             return None
@@ -55,7 +58,12 @@ class RankRouting:
         if self._look_count < self._next_try:
             return False
         self._next_try = self._look_count + self._between
-        self._between = self._between if self.rank.is_at_home else min(4 * self._between, _MOST_LOOKS_BETWEEN)
-        with contextlib.suppress(OSError):
+        self._between = self._between if is_near(self.rank) else min(4 * self._between, _MOST_LOOKS_BETWEEN)
+        self.problem = ""
+        try:
             self._file = self._find_file(self.rank)
+        except OnDiskError as error:
+            self.problem = str(error)
+        except OSError:
+            return False
         return self._file is not None

@@ -41,6 +41,10 @@ class RoutingFile:
 
 
 def open_routing(rank: RankProcess) -> RoutingFile | None:
-    """The routing of a rank, None if it has none (no router has run yet), or none that may be believed."""
+    """The routing of a rank, None if it has none (no router has run yet), or none that may be believed.
+
+    Raises:
+        OnDiskError: if it keeps it on a disk.
+    """
     descriptor = open_in_memory(rank, ROUTING_FILE)
     return None if descriptor is None else RoutingFile(descriptor, rank.own_pid)

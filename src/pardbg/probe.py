@@ -48,13 +48,15 @@ def report_routing(  # noqa: PLR0913 - all but the layer by name
     logits: "torch.Tensor | None" = None,
     aux_loss: "Number | None" = None,
     ep_size: int | None = None,
+    router: "torch.nn.Module | torch.Tensor | None" = None,
     loss: "Number | None" = None,
 ) -> None:
     """Reports how one layer has routed one micro-batch. What is reported until the next optimizer step is added up.
 
     Tensors stay on their device, and it is not waited for. Never raises: what is wrong is noted in the rank's folder. Does
     nothing where there is no probe. Within compiled code it does nothing either, and says so once there: call it outside. Cost:
-    some 20 us.
+    some 20 us, in every eighth step with ``logits`` some 250 us (512 tokens, 8 experts, on a CPU); two to five times that where
+    training has emptied the processor's caches; a step that ends, 70 us.
 
     Args:
         layer: its number, or its qualified name.
@@ -66,9 +68,10 @@ def report_routing(  # noqa: PLR0913 - all but the layer by name
         capacity: assignments that one expert takes of this micro-batch.
         top_k: experts a token, where ``experts`` do not tell it.
         tokens: tokens that were routed, likewise.
-        logits: of the router, [tokens, experts]; looked at in every eighth step.
+        logits: of the router, [tokens, experts]; looked at in every eighth step only.
         aux_loss: balancing loss of this layer alone, 1.0 where the load is uniform.
         ep_size: ranks that share the experts.
+        router: the module, or its weight, that makes the logits: its gradient is looked at after each step.
         loss: training loss, as `report_loss`.
     """
     reporting = sys.modules.get(f"{_NAME}.routing.reporting")

@@ -22,6 +22,7 @@ class Told:
     def __init__(self, rank: RankProcess) -> None:
         self.rank = rank
         self.newest_step = -1
+        self.problem = ""
         self.rows: list[RoutingRow] = []
         self.is_open = True
         self.read_count = 0

@@ -107,7 +107,10 @@ RULES = (
     rule(
         6,
         "equal counts that stand still are a matter of devices and links, others of a rank",
-        (f"{XIDS}test_without_an_error_that_matters_nobody_is_to_blame", f"{LIVE}test_everybody_in_one_operation_is_a_matter_of_the_links"),
+        (
+            f"{XIDS}test_without_an_error_that_matters_nobody_is_to_blame",
+            f"{LIVE}test_everybody_in_one_operation_is_a_matter_of_the_links",
+        ),
         (
             "watchdog/correlators/comm_stuck.py",
             "    stuck = [meeting for meeting in situation.graph.dead_ends if is_stuck(situation, meeting)]\n",
@@ -167,7 +170,10 @@ RULES = (
     rule(
         11,
         "looking does no harm: it stops nobody, and has a deadline",
-        (f"{STACKS}test_looking_causes_no_switch_of_a_sleeper", f"{STACKS}test_no_stack_before_the_deadline_is_timed_out_and_leaves_no_py_spy"),
+        (
+            f"{STACKS}test_looking_causes_no_switch_of_a_sleeper",
+            f"{STACKS}test_no_stack_before_the_deadline_is_timed_out_and_leaves_no_py_spy",
+        ),
         (
             "collectors/live/stacks.py",
             'run = PySpyRun(program, target.pid, "--nonblocking")',

@@ -40,7 +40,9 @@ def test_first_divergence_counts_and_not_the_later_ones_that_it_causes() -> None
 
 
 @pytest.mark.parametrize(("inside", "cause"), [("ncclLocalOpAppend", Cause.NCCL), ("ncclGroupEnd", None), (None, None)])
-def test_only_native_stacks_tell_the_librarys_own_fault_where_pythons_are_alike(inside: str | None, cause: Cause | None) -> None:
+def test_only_native_stacks_tell_the_librarys_own_fault_where_pythons_are_alike(
+    inside: str | None, cause: Cause | None
+) -> None:
     """T7 and C58."""
     job = Job(Draw("rules", 0), 4)
     job.step(3)

@@ -7,7 +7,18 @@ from pardbg.watchdog.graph.log_facts import SET_UP_BEGAN, SET_UP_DONE, LogFact, 
 from pardbg.watchdog.graph.log_waits import find_behind, find_split, waits_of
 from pardbg.watchdog.model.log_event import CollectiveTimeout, CommunicatorStep, GroupName, GroupStatus, NcclProcess
 from pardbg.watchdog.model.names import Cause, Kind
-from tests.diagnosis.log_files import TRACEBACK, blamed, candidates, job, nccl, report_of, setting_up, should_dump, timed_out, told
+from tests.diagnosis.log_files import (
+    TRACEBACK,
+    blamed,
+    candidates,
+    job,
+    nccl,
+    report_of,
+    setting_up,
+    should_dump,
+    timed_out,
+    told,
+)
 
 NO_MEMORY = "Cuda failure 2 'out of memory'"
 WORLD = GroupName(name="0", desc="default_pg")
@@ -25,12 +36,12 @@ def step(rank: int, word: str) -> LogFact:
 def test_place_in_a_communicator_that_is_not_the_world_is_no_global_rank_even_if_only_one_has_it() -> None:
     """T9."""
     text = setting_up("a", 1, 2, pid=201) + nccl("a", 201, 0, NO_MEMORY, "WARN")
-    assert told(report_of({"nccl.log": text} | job(4)))[2] == set()
+    assert blamed([report_of({"nccl.log": text, "rank0.log": should_dump(0)} | job(4))]) == set()
 
 
 def test_memory_that_runs_out_after_the_set_up_is_no_failure_of_it() -> None:
     text = "".join(setting_up("a", rank, 2, done=True) for rank in range(2)) + nccl("a", 101, 0, NO_MEMORY, "WARN")
-    assert blamed([report_of({"nccl.log": text} | job(2))]) == set()
+    assert blamed([report_of({"nccl.log": text, "rank0.log": should_dump(0)} | job(2))]) == set()
 
 
 def test_set_up_is_open_only_where_it_was_not_completed_and_no_line_was_cut_off() -> None:
@@ -122,6 +133,8 @@ def test_ranks_that_a_barrier_of_a_smaller_group_misses_are_no_global_ones() -> 
 
 
 def test_only_rank_zero_of_a_barrier_knows_who_is_missing() -> None:
-    hearsay = "[rank3]: Rank 3 successfully reached monitoredBarrier but received errors while waiting for send/recv from rank 0\n"
+    hearsay = (
+        "[rank3]: Rank 3 successfully reached monitoredBarrier but received errors while waiting for send/recv from rank 0\n"
+    )
     report = report_of({"rank0.log": f"[rank0]: {BARRIER}", "rank3.log": hearsay} | job(4))
     assert told(report)[2] == {1, 2}

@@ -36,8 +36,10 @@ class Tree:
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # what is compiled is known by its time
 
     def run(self, tests: Iterable[str]) -> tuple[int, str]:
-        """pytest's exit code, and what it printed last."""
+        """The exit code of pytest, and what it printed last."""
         command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", "--tb=no", *tests]
         imports = {"PYTHONPATH": str(self.folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
-        done = subprocess.run(command, cwd=self.folder, env={**os.environ, **imports}, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=self.folder, env={**os.environ, **imports}, capture_output=True, text=True, check=False
+        )
         return done.returncode, done.stdout[-500:] + done.stderr[-500:]

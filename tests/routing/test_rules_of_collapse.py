@@ -42,7 +42,7 @@ def grows(count: int = 80) -> list[float]:
     [
         pytest.param([*EVEN, *[0.25] * 60], id="moves once and stays"),
         pytest.param([*EVEN, *(0.25 + 0.5 * 0.97**step for step in range(80))], id="gets better after a restart"),
-        pytest.param([*(0.8 * 0.97**step for step in range(120))], id="gets better from the beginning"),
+        pytest.param([*(0.95 * 0.985**step for step in range(120))], id="gets better from the beginning"),
         pytest.param([0.3] * 200, id="uneven all along"),
     ],
 )

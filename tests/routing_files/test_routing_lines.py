@@ -56,11 +56,6 @@ def test_line_with_everything_becomes_a_row() -> None:
         b'{"step": 1, "layer": 99999, "counts": [4, 4]}',
         b'{"step": 1, "layer": 0, "counts": [4, 4], "rank": 1e9}',
         b'{"step": 1, "layer": 0, "counts": [4, 4], "rank": 99999999999}',
-        b'{"step": 1, "layer": 0, "counts": [4, 4], "top_k": 3}',
-        b'{"step": 1, "layer": 0, "counts": [4, 4], "ep_size": 0}',
-        b'{"step": 1, "layer": 0, "counts": [4, 4], "dropped": -1}',
-        b'{"step": 1, "layer": 0, "counts": [4, 4], "dropped": [1, 1, 1]}',
-        b'{"step": 1, "layer": 0, "counts": [4, 4], "loss": 1e300}',
         b'{"step": 1, "layer": 0, "counts": [4, 4], "x": %s}' % (b"[" * 100_000),
         b'{"step": 1, "layer": 0, "counts": [4,',
     ],
@@ -69,7 +64,58 @@ def test_line_with_what_no_router_gives_is_left_out_and_counted(hostile: bytes) 
     read = parse_routing_lines(GOOD + hostile + b"\n\n" + GOOD.replace(b"7", b"8"))
 
     assert [row.step for row in read.series[None].rows] == [7, 8]
-    assert [loss.detail for loss in read.losses] == ["1 of 3 lines are damaged, or hold values that no router gives: left out"]
+    assert [loss.detail.partition("; line 2: ")[0] for loss in read.losses] == [
+        "1 of 3 lines cannot be used and were left out"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ('"loss": NaN', "loss is NaN, not a finite number"),
+        ('"loss": 1e300', "loss is too large a number, not a finite number"),
+        ('"entropy": Infinity', "entropy is infinite, not a number from 0 on"),
+        ('"tokens": "8"', "tokens is text, not a number from 0 on"),
+        ('"top_k": 3', "top_k is 3, not a whole number from 1 to the number of experts"),
+        ('"ep_size": 0', "ep_size is 0, not a whole number from 1 to the number of experts"),
+        ('"dropped": -1', "dropped is -1, not a number from 0 on, or one for each expert"),
+        ('"dropped": [1, 1, 1]', "dropped is a list of 3, not a number from 0 on, or one for each expert"),
+    ],
+)
+def test_of_a_line_with_a_bad_value_that_it_does_not_need_only_the_value_is_left_out(value: str, told: str) -> None:
+    read = parse_routing_lines(GOOD + b'{"step": 8, "layer": 1, "counts": [4, 0], "z": 2.5, %s}' % value.encode())
+
+    assert [(row.step, row.z) for row in read.series[None].rows] == [(7, None), (8, 2.5)]
+    field = value.split('"')[1]
+    assert [loss.detail for loss in read.losses] == [f"{field} was left out in 1 of 2 lines; line 2: {told}"]
+
+
+def test_step_and_layer_that_are_written_as_text_are_read() -> None:
+    assert parse_routing_lines(b'{"step": "9", "layer": "3", "counts": [1, 2]}').series == {
+        None: RoutingSeries(rows=(RoutingRow(step=9, layer=3, counts=(1, 2)),))
+    }
+
+
+def test_newest_lines_that_cannot_be_used_are_a_loss_and_a_single_one_is_none() -> None:
+    bad = b'{"step": 7, "layer": 1, "counts": [4, -1]}\n'
+    lost, damaged = (parse_routing_lines(GOOD * 90 + bad * count).losses[0] for count in (30, 1))
+
+    assert (lost.reason, damaged.reason) == (AbsenceReason.LOST, AbsenceReason.UNREADABLE)
+    assert lost.detail == (
+        "30 of 120 lines cannot be used and were left out, most of the newest 50 among them; "
+        "line 91: counts is a list of 2 with -1, not a list of 2 to 16384 whole numbers from 0 on"
+    )
+
+
+def test_model_that_is_given_other_experts_keeps_both_parts() -> None:
+    other = b"".join(b'{"step": %d, "layer": 1, "counts": [4, 0, 1]}\n' % step for step in range(8, 18))
+    read = parse_routing_lines(GOOD * 20 + other)
+
+    assert (len(read.series[None].rows), read.losses) == (11, ())
+
+
+def test_banner_before_the_counts_does_not_hide_them() -> None:
+    assert parse_file("x.txt", b"starting\n" * 10 + GOOD * 12).content is Content.ROUTING
 
 
 def test_line_whose_layer_has_another_number_of_experts_is_left_out() -> None:
@@ -78,7 +124,7 @@ def test_line_whose_layer_has_another_number_of_experts_is_left_out() -> None:
 
 
 def test_file_without_a_usable_line_says_what_a_line_needs() -> None:
-    with pytest.raises(ParseError, match="counts what experts were assigned") as caught:
+    with pytest.raises(ParseError, match="were assigned: line 1: counts is a list of 2 with -1") as caught:
         parse_routing_lines(b'{"step": 1, "layer": 0, "counts": [-1, 2]}\n')
     assert caught.value.remedy == "each line needs step, layer and counts"
 

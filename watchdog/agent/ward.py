@@ -122,7 +122,7 @@ class Ward:
     @property
     def trouble(self) -> str:
         """What of the job cannot be watched, empty if all can."""
-        return f"{self.title}: {self._routing.problem}" if self._routing.problem else ""
+        return f"{self.title}: {self._routing.trouble}" if self._routing.trouble else ""
 
     @property
     def options(self) -> tuple[str, ...]:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from pardbg.collectors.vitals.rank_routing import RankRouting
 from pardbg.collectors.vitals.signs import Signs
 from pardbg.watchdog.model.names import Kind
@@ -33,6 +35,8 @@ _SHOWN_S = 60.0
 _LOOKS_WAITED = 5
 _STEPS_WAITED = 16
 """A rank is left out that has told nothing for so many looks and is more than so many steps behind."""
+_MOST_BEHIND = 64
+"""A rank further behind is left out though it tells: what waits for it would grow without end."""
 _STEPS_LATE = 2
 """By so many steps counts may come later than the step on the rank's page."""
 
@@ -42,6 +46,7 @@ class Reader(Protocol):
 
     rank: RankProcess
     newest_step: int
+    problem: str
 
     def read(self, after_step: int) -> RoutingSeries | None:
         """What is new."""
@@ -80,7 +85,7 @@ class _Source:
         """Its rows up to a step; they are not kept."""
         taken = tuple(row for row in self.waiting if row.step <= last_step)
         self.waiting = [row for row in self.waiting if row.step > last_step]
-        return RoutingSeries(rows=taken, names=self.latest.names, frozen=self.latest.frozen)
+        return replace(self.latest, rows=taken)
 
 
 @dataclass
@@ -127,6 +132,15 @@ class WardRouting:
         self._note(now_s)
 
     @property
+    def trouble(self) -> str:
+        """What of its routing is not watched, and why; empty if that is not so."""
+        blind = [source.reader for source in self._sources.values() if source.reader.problem]
+        if self.problem or not blind:
+            return self.problem
+        more = f", and {len(blind) - 1} more ranks" if len(blind) > 1 else ""
+        return f"not watched: {blind[0].problem}{more}; `pardbg moe --job` reads it there; without PARDBG_DIR it lies in memory"
+
+    @property
     def layers(self) -> tuple[WatchedLayer, ...]:
         """What is known of each layer."""
         described = (self._describe(layer) for _, layer in sorted(self._watch.layers.items()))
@@ -162,7 +176,7 @@ class WardRouting:
     def _feed(self, last_step: int) -> None:
         merged = merge([source.take(last_step) for source in self._sources.values()])
         rows = (row for row in merged.rows if row.step > self._fed_step and row.layer < _MOST_LAYERS)
-        self._watch.feed(rows, merged.names, merged.frozen)
+        self._watch.feed(rows, merged.names, merged.frozen, merged.settled)
 
     def _give_up(self, why: str) -> None:
         """Until ranks are started anew nothing more of them is read."""
@@ -220,7 +234,8 @@ def _common_step(sources: Iterable[_Source]) -> int:
 
 
 def _is_left_out(source: _Source, top: int) -> bool:
-    return source.idle_looks >= _LOOKS_WAITED and top - source.reader.newest_step > _STEPS_WAITED
+    behind = top - source.reader.newest_step
+    return behind > _MOST_BEHIND or (source.idle_looks >= _LOOKS_WAITED and behind > _STEPS_WAITED)
 
 
 def _identities(ranks: Mapping[int, RankProcess]) -> frozenset[tuple[int, int]]:

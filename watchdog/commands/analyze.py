@@ -31,7 +31,8 @@ def analyze(context: click.Context, paths: tuple[Path, ...], destinations: Desti
     """Say which rank of a job is to blame, from the files it left.
 
     PATH is a file or a folder with Flight Recorder dumps (pickle or JSON, any version), py-spy stacks, rank logs and job.json,
-    in any mixture; files are recognised by content. Exit code: 0 healthy, 3 a fault was found, 4 undetermined.
+    kernel logs, answers of NCCL's RAS, step traces and profiles, MoE routing counts, in any mixture; files are recognised by
+    content. Exit code: 0 healthy, 3 a fault was found, 4 undetermined.
     """
     from pardbg.watchdog.commands.analysis import InterruptedAnalysis, analyze_paths  # noqa: PLC0415 - not for `--help`
 

@@ -12,13 +12,16 @@ from pardbg.collectors.jobs.find import find_world
 from pardbg.collectors.jobs.job_ids import check_job_name
 from pardbg.collectors.jobs.query import ChosenJob, JobQuery
 from pardbg.collectors.live.moment import now_rfc3339
+from pardbg.collectors.live.no_routing import explain_no_routing
 from pardbg.collectors.live.routing import read_routing_files
 from pardbg.watchdog.commands.analysis import diagnose_paths
+from pardbg.watchdog.commands.no_counts import why_no_counts
 from pardbg.watchdog.correlators.layer_health import find_layer_health
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.errors import AmbiguousJobError, InputError
 from pardbg.watchdog.judge.judge import Circumstances, judge_situation
 from pardbg.watchdog.model.evidence import Evidence
+from pardbg.watchdog.model.names import CollectorName
 from pardbg.watchdog.model.report import Report
 from pardbg.watchdog.outputs.blocks import Depth, Page
 from pardbg.watchdog.outputs.exit_code import exit_code
@@ -67,14 +70,27 @@ def look_at_files(paths: Sequence[Path], progress: Progress) -> RoutingHealth:
     Raises:
         InputError: if none of them counts routing.
     """
-    diagnosed = diagnose_paths(paths, progress)
+    try:
+        diagnosed = diagnose_paths(paths, progress)
+    except InputError as error:
+        if not all(path.exists() for path in paths):
+            raise
+        raise _no_counts(paths, []) from error
     if not diagnosed.situation.routing.rows:
-        unread = [unknown.detail for unknown in diagnosed.report.unknowns if unknown.collector.value == "routing"]
-        raise InputError(
-            f"no file in {', '.join(map(str, paths))} counts routing{f': {unread[0]}' if unread else ''}",
-            remedy="log an object a step and layer (step, layer, counts), or see pardbg analyze for the rest",
-        )
+        unknowns = diagnosed.report.unknowns
+        raise _no_counts(paths, [unknown.detail for unknown in unknowns if unknown.collector is CollectorName.ROUTING])
     return RoutingHealth(diagnosed.report, diagnosed.situation)
+
+
+def _no_counts(paths: Sequence[Path], unread: Sequence[str]) -> InputError:
+    named = f"no file in {', '.join(map(str, paths))} counts routing"
+    reason = None if unread else why_no_counts(paths)
+    if reason is not None:
+        return InputError(f"{named}: {reason.why}", remedy=reason.remedy)
+    return InputError(
+        f"{named}{f': {unread[0]}' if unread else ''}",
+        remedy="log an object a step and layer (step, layer, counts), or see pardbg analyze for the rest",
+    )
 
 
 def look_at_job(job: str | None, pids: tuple[int, ...], progress: Progress) -> RoutingHealth:
@@ -89,9 +105,10 @@ def look_at_job(job: str | None, pids: tuple[int, ...], progress: Progress) -> R
     evidence = _read(chosen)
     situation = Situation.of(EvidenceView.of(evidence))
     if not situation.routing.rows:
+        reason = explain_no_routing(chosen.world.ranks)
         raise InputError(
-            f"no rank of {chosen.job_id} on this machine counts how it routes",
-            remedy="start it with `pardbg run -- CMD`, and wait for its first steps; or log counts and give their file",
+            f"no rank of {chosen.job_id} on this machine counts how it routes: {reason.why}",
+            remedy=f"{reason.remedy}; or log counts and give their file",
         )
     here, size = len(chosen.world.ranks), chosen.world.world_size
     notes = (f"only this machine was looked at: {here} of {size} ranks",) if size is not None and here < size else ()

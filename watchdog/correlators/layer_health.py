@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Sequence
 
-from pardbg.watchdog.correlators.routing import find_ailing
+from msgspec.structs import replace
+
+from pardbg.watchdog.correlators.routing import by_gravity, find_ailing, rows_of_layers
 from pardbg.watchdog.correlators.routing_ailment import STRETCH_ROWS, Stretch, by_load
 from pardbg.watchdog.correlators.situation import Situation
-from pardbg.watchdog.model.names import ROUTING_KINDS, Kind
+from pardbg.watchdog.model.names import Kind
 from pardbg.watchdog.model.routing import RoutingRow
 from pardbg.watchdog.model.routing_health import ExpertLoad, LayerHealth, ShownFigures, ShownIllness, Trend, TrendFigure
+from pardbg.watchdog.routing.doubts import is_remark
 from pardbg.watchdog.routing.figures import LayerFigures, measure
 from pardbg.watchdog.routing.illness import Illness
 
@@ -27,6 +30,13 @@ _READ: dict[TrendFigure, Callable[[LayerFigures], float | None]] = {
     TrendFigure.GRADIENT: lambda figures: figures.router_grad_norm,
 }
 
+_BADNESS: dict[Kind, Callable[[ShownFigures], float | None]] = {
+    Kind.ROUTER_COLLAPSE: lambda figures: -figures.mean_entropy_ratio,
+    Kind.DEAD_EXPERTS: lambda figures: figures.dead_ratio,
+    Kind.DROP_SPIKE: lambda figures: figures.drop_ratio,
+    Kind.EP_IMBALANCE: lambda figures: figures.ep_load_ratio_max,
+}
+
 
 def find_layer_health(situation: Situation, points: int) -> tuple[LayerHealth, ...]:
     """All layers, the worst first.
@@ -35,21 +45,35 @@ def find_layer_health(situation: Situation, points: int) -> tuple[LayerHealth, .
         situation: of a job in which routing was counted.
         points: into how many means the course of a figure is put.
     """
-    rows: dict[int, list[RoutingRow]] = {}
-    for row in situation.routing.rows:
-        rows.setdefault(row.layer, []).append(row)
+    rows = rows_of_layers(situation)
     ill: dict[int, list[Illness]] = {}
-    for illness in sorted(find_ailing(situation), key=lambda found: (ROUTING_KINDS.index(found.kind), found.since_step)):
+    ailing = sorted(find_ailing(situation), key=by_gravity(situation))
+    for illness in ailing:
         ill.setdefault(illness.layer, []).append(illness)
     steps = (situation.routing.rows[0].step, situation.routing.rows[-1].step) if rows else (0, 0)
     found = (_describe(situation, one, ill.get(layer, []), steps, points) for layer, one in rows.items())
-    return tuple(sorted((health for health in found if health is not None), key=_badness))
+    order = list(dict.fromkeys(illness.layer for illness in ailing))
+    known = [health for health in found if health is not None]
+    return tuple(sorted((_compare(health, known) for health in known), key=lambda health: _badness(health, order)))
 
 
-def _badness(health: LayerHealth) -> tuple[int, int, float, int]:
-    first = health.illnesses[0] if health.illnesses else None
-    order = ROUTING_KINDS.index(first.kind) if first is not None else len(ROUTING_KINDS)
-    return order, first.since_step if first is not None else 0, -round(health.figures.load_ratio_max, 1), health.layer
+def _badness(health: LayerHealth, order: Sequence[int]) -> tuple[int, bool, float, int]:
+    place = order.index(health.layer) if health.layer in order else len(order)
+    return place, not health.doubts, -round(health.figures.load_ratio_max, 1), health.layer
+
+
+def _compare(health: LayerHealth, every: Sequence[LayerHealth]) -> LayerHealth:
+    """A layer in which nothing is told as ill is not called well where its figure is as bad as one that is called ill."""
+    if health.illnesses:
+        return health
+    for other in every:
+        for illness in other.illnesses:
+            badness = _BADNESS.get(illness.kind)
+            own, theirs = (badness(one.figures) if badness else None for one in (health, other))
+            if illness.until_step is None and own is not None and theirs is not None and own >= theirs:
+                doubt = f"its figures are those of layer {other.layer}, which has {illness.kind.value}"
+                return replace(health, doubts=(*health.doubts, doubt))
+    return health
 
 
 def _describe(
@@ -77,6 +101,7 @@ def _describe(
             router_grad_norm=figures.router_grad_norm,
         ),
         illnesses=tuple(map(_name, ill)),
+        doubts=tuple(doubt for doubt in situation.routing_watch.layers[total.layer].doubts if not is_remark(doubt)),
         worst_experts=tuple(
             ExpertLoad(expert=expert, share=total.counts[expert] / figures.assignments)
             for expert in by_load(total.counts)[:WORST_EXPERTS]
@@ -89,6 +114,7 @@ def _name(illness: Illness) -> ShownIllness:
     return ShownIllness(
         kind=illness.kind,
         since_step=illness.since_step,
+        alarm_step=max(illness.alarm_step, illness.since_step),
         until_step=illness.until_step,
         value=illness.value,
         usual=illness.usual,

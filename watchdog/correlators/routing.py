@@ -3,12 +3,13 @@
 The illnesses come from `watchdog/routing`; how they are worded is in `routing_words.py`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
 from pardbg.watchdog.correlators.routing_advice import advise
 from pardbg.watchdog.correlators.routing_ailment import Ailment
+from pardbg.watchdog.correlators.routing_dating import redate
 from pardbg.watchdog.correlators.routing_words import claim, lines, why_hot
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.graph.axes import axis_of
@@ -21,25 +22,61 @@ from pardbg.watchdog.routing.illness import Illness
 LEAST_HARM_STEPS = 20
 """How long drops must have lasted to be told after their end: what was not trained then is lost; a batch or two is little."""
 SURE_ROWS = 20
+LAG_STEPS = 16
+"""Counted steps by which an illness may have begun before it can be told: the window of the detectors."""
 
 
 def correlate(situation: Situation) -> Iterable[Finding]:
     """One finding an illness and layer, the earliest of a kind first."""
     if not situation.view.routing:
         return
-    rows: dict[int, list[RoutingRow]] = {}
-    for row in situation.routing.rows:
-        rows.setdefault(row.layer, []).append(row)
-    ailing = sorted(find_ailing(situation), key=lambda ill: (ROUTING_KINDS.index(ill.kind), ill.since_step, ill.layer))
+    rows, ailing = rows_of_layers(situation), sorted(find_ailing(situation), key=by_gravity(situation))
+    safe = find_safe_step(situation, ailing)
     for illness in ailing:
         alike = sum(other.kind is illness.kind for other in ailing)
-        yield _describe(situation, Ailment.of(illness, rows.get(illness.layer, ()), alike, situation.routing.names))
+        ailment = Ailment.of(illness, rows.get(illness.layer, ()), alike, situation.routing.names, safe)
+        yield _describe(situation, ailment)
 
 
 def find_ailing(situation: Situation) -> list[Illness]:
-    """The illnesses that make findings."""
-    watch = situation.routing_watch
-    return [*watch.illnesses, *(illness for illness in watch.past if is_harm(illness))]
+    """The illnesses that make findings, each since when all rows together say."""
+    watch, rows = situation.routing_watch, rows_of_layers(situation)
+    found = [*watch.illnesses, *(illness for illness in watch.past if is_harm(illness))]
+    return [redate(illness, rows.get(illness.layer, ())) for illness in found]
+
+
+def rows_of_layers(situation: Situation) -> dict[int, list[RoutingRow]]:
+    """The rows of each layer, oldest first."""
+    rows: dict[int, list[RoutingRow]] = {}
+    for row in situation.routing.rows:
+        rows.setdefault(row.layer, []).append(row)
+    return rows
+
+
+def by_gravity(situation: Situation) -> Callable[[Illness], tuple[bool, int, int, int]]:
+    """A key to sort by: what began while it was counted before what was there all along, then by kind and age."""
+    first = first_steps(situation)
+
+    def key(illness: Illness) -> tuple[bool, int, int, int]:
+        is_old = illness.since_step <= first.get(illness.layer, -1)
+        return is_old, ROUTING_KINDS.index(illness.kind), illness.since_step, illness.layer
+
+    return key
+
+
+def first_steps(situation: Situation) -> dict[int, int]:
+    """The first step that was counted, by layer. What is ill since then is so all along."""
+    return {layer: rows[0].step for layer, rows in rows_of_layers(situation).items()} if situation.view.routing else {}
+
+
+def find_safe_step(situation: Situation, ailing: Iterable[Illness]) -> int | None:
+    """A counted step well before anything fell ill, None where nothing was counted before. Beginnings are told late, not early."""
+    first = first_steps(situation)
+    began = [illness.since_step for illness in ailing if illness.since_step > first.get(illness.layer, -1)]
+    if not began:
+        return None
+    steps = sorted({row.step for row in situation.routing.rows if row.step < min(began)})
+    return steps[-LAG_STEPS] if len(steps) > LAG_STEPS else None
 
 
 def is_harm(illness: Illness) -> bool:

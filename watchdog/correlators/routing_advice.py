@@ -4,9 +4,13 @@ from collections.abc import Callable
 
 from pardbg.watchdog.correlators.routing_ailment import Ailment
 from pardbg.watchdog.model.names import Kind
+from pardbg.watchdog.routing.model_watch import TOLD_FROZEN
 
 MUCH = 1.5
 """An expert's load over the mean from which it alone makes its rank hot."""
+
+MOST_FACTOR = 4.0
+"""A capacity beyond so many times the mean load is no advice: memory and time of every expert grow with it."""
 
 
 def advise(ailment: Ailment) -> tuple[str, ...]:
@@ -16,15 +20,28 @@ def advise(ailment: Ailment) -> tuple[str, ...]:
 
 def _collapse(ailment: Ailment) -> tuple[str, ...]:
     return (
-        f"Resume from a checkpoint before step {ailment.illness.since_step}: a router seldom recovers by itself.",
+        *_go_back(ailment),
         "Raise the coefficient of the balancing loss, or the update rate of the expert bias; a z-loss keeps the logits small.",
         "See that the balancing loss is computed layer by layer and reaches the router: pooled, it can look perfect.",
     )
 
 
+def _go_back(ailment: Ailment) -> tuple[str, ...]:
+    """Only where a step before everything that is ill was counted; the beginning itself is told a little late."""
+    if ailment.safe_step is None:
+        return ("No step that was counted lies well before it: find out from earlier counts, or the run's beginning, when it was well.",)
+    return (f"Resume from a checkpoint before about step {ailment.safe_step}: a router seldom recovers by itself.",)
+
+
 def _dead(ailment: Ailment) -> tuple[str, ...]:
+    causes = "a mask, a bias that ran away, experts that were not loaded"
+    where = (
+        f"It was so in the first step that was counted: look for {causes}."
+        if ailment.is_all_along
+        else f"See what changed around step {ailment.illness.since_step}: {causes}."
+    )
     return (
-        f"See what changed at step {ailment.illness.since_step}: a mask, a bias that ran away, experts that were not loaded.",
+        where,
         "Raise the coefficient of the balancing loss or the update rate of the expert bias until the experts are chosen again.",
     )
 
@@ -48,13 +65,17 @@ def _drops(ailment: Ailment) -> tuple[str, ...]:
         advice.append(f"Restore the capacity: it fell {cut} at step {ill.since_step}, and the load did not change.")
     elif stretch is not None:
         need = stretch.figures.load_ratio_max
-        advice.append(f"A capacity factor of {need:.2g} drops next to nothing of this load; balance it if that is too much.")
+        advice.append(
+            f"A capacity factor of {need:.2g} drops next to nothing of this load; balance it if that is too much."
+            if need <= MOST_FACTOR
+            else f"The load is concentrated ({need:.1f} times the mean on one expert): no capacity helps, balance it first."
+        )
     predicted = stretch.figures.predicted_drop_ratio if stretch is not None else None
     dropped = stretch.figures.drop_ratio if stretch is not None else None
     if predicted is not None and dropped is not None and dropped > 2 * predicted:
         advice.append("The mask drops more than the capacity explains: see that it ranks by probabilities, not by raw logits.")
-    if ill.until_step is not None:
-        advice.append(f"What these tokens would have taught is lost: decide whether to go back to step {ill.since_step}.")
+    if ill.until_step is not None and ailment.safe_step is not None:
+        advice.append(f"What these tokens would have taught is lost: decide whether to go back to about step {ailment.safe_step}.")
     return tuple(advice)
 
 
@@ -63,7 +84,11 @@ def _is_cut(before: float | None, now: float | None) -> bool:
 
 
 def _numb(ailment: Ailment) -> tuple[str, ...]:
-    del ailment
+    if ailment.illness.figure == TOLD_FROZEN:
+        return (
+            "Look for what sets requires_grad to False on this router alone.",
+            "If that is meant, freeze its whole block with it, or all routers: then it is not told as ill.",
+        )
     return (
         "See whether the router is frozen, detached, or weighs every choice 1 (top-1 with normalised weights has no gradient).",
         "Compare the loss with that of a dense model: without a router that learns, experts are as good as random.",

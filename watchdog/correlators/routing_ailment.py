@@ -35,7 +35,14 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Ailment:
-    """An illness with what was counted. ``alike``: findings of its kind, this one included; ``then`` is what was before."""
+    """An illness with what was counted.
+
+    Attributes:
+        then: what was before.
+        alike: findings of its kind, this one included.
+        is_all_along: no row of the layer was counted before it.
+        safe_step: a counted step before anything in the model fell ill; None where there is none.
+    """
 
     illness: Illness
     now: tuple[RoutingRow, ...]
@@ -43,9 +50,18 @@ class Ailment:
     then: Stretch | None
     alike: int
     name: str
+    is_all_along: bool = False
+    safe_step: int | None = None
 
     @classmethod
-    def of(cls, illness: Illness, rows: Sequence[RoutingRow], alike: int, names: Mapping[int, str]) -> "Ailment":
+    def of(
+        cls,
+        illness: Illness,
+        rows: Sequence[RoutingRow],
+        alike: int,
+        names: Mapping[int, str],
+        safe_step: int | None = None,
+    ) -> "Ailment":
         """Cuts the rows of the layer into during and before."""
         until = float("inf") if illness.until_step is None else illness.until_step
         now = tuple(row for row in rows if illness.since_step <= row.step < until)
@@ -57,6 +73,8 @@ class Ailment:
             then=Stretch.of(before[-STRETCH_ROWS:]),
             alike=alike,
             name=names.get(illness.layer, ""),
+            is_all_along=not before,
+            safe_step=safe_step,
         )
 
     @property

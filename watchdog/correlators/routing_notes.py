@@ -1,15 +1,19 @@
 """What a report says of routing besides findings: that it is well, how much was counted, what does not add up, what is over."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from pardbg.watchdog.correlators.routing import find_ailing, is_harm
 from pardbg.watchdog.correlators.situation import Situation
-from pardbg.watchdog.routing.doubts import CAPACITY_IMPLAUSIBLE
+from pardbg.watchdog.model.evidence import Absence
+from pardbg.watchdog.model.names import AbsenceReason, CollectorName, Kind
+from pardbg.watchdog.routing.doubts import is_remark
 from pardbg.watchdog.routing.illness import Illness
 
 LEAST_STEPS = 50
 """Below it nothing can be told from a warm-up or from chance."""
 MOST_NOTES = 8
+_LOST = frozenset({AbsenceReason.LOST, AbsenceReason.UNREADABLE, AbsenceReason.DENIED, AbsenceReason.TIMED_OUT})
 
 
 def routing_notes(situation: Situation) -> tuple[str, ...]:
@@ -24,18 +28,40 @@ def routing_notes(situation: Situation) -> tuple[str, ...]:
 
 def why_unsure(situation: Situation) -> str:
     """Why nothing being ill does not mean that routing is well; empty if it does."""
+    lost = next(_lost(situation), "")
+    if lost:
+        return f"{_counted(situation)}: nothing that could be read is ill, but {lost}"
     steps = _count_steps(situation)
     if steps < LEAST_STEPS:
         return f"{_counted(situation)}: too few steps to tell, at least {LEAST_STEPS} are needed"
-    is_doubtful = any(not doubt.endswith(CAPACITY_IMPLAUSIBLE) for doubt in situation.routing_watch.doubts)
+    is_doubtful = not all(map(is_remark, situation.routing_watch.doubts))
     return f"{_counted(situation)}: nothing is ill, but what was counted does not add up" if is_doubtful else ""
+
+
+def _lost(situation: Situation) -> Iterator[str]:
+    """What was counted and cannot be used, where it is most of it or the newest."""
+    for item in situation.view.absences:
+        absence = item.observation
+        if item.source is CollectorName.ROUTING and isinstance(absence, Absence) and absence.reason in _LOST:
+            yield absence.detail
 
 
 def _details(situation: Situation) -> Iterator[str]:
     yield from (doubt.removesuffix(".") for doubt in situation.routing_watch.doubts)
-    for illness in situation.routing_watch.past:
-        if not is_harm(illness):
-            yield _name_past(illness)
+    for illness in _merge_past(illness for illness in situation.routing_watch.past if not is_harm(illness)):
+        yield _name_past(illness)
+
+
+def _merge_past(past: Iterable[Illness]) -> list[Illness]:
+    """Of one kind and layer, those that overlap or meet as one."""
+    merged: dict[tuple[Kind, int], list[Illness]] = {}
+    for illness in sorted(past, key=lambda found: found.since_step):
+        known = merged.setdefault((illness.kind, illness.layer), [])
+        if known and illness.since_step <= (known[-1].until_step or 0):
+            known[-1] = replace(known[-1], until_step=max(known[-1].until_step or 0, illness.until_step or 0))
+        else:
+            known.append(illness)
+    return sorted((one for found in merged.values() for one in found), key=lambda illness: (illness.since_step, illness.layer))
 
 
 def _name_past(illness: Illness) -> str:

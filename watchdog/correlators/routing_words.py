@@ -10,6 +10,7 @@ from pardbg.watchdog.model.names import CollectorName, Kind
 from pardbg.watchdog.model.ranks import fold_briefly
 from pardbg.watchdog.model.report import EvidenceLine
 from pardbg.watchdog.model.routing import RoutingSeries
+from pardbg.watchdog.routing.model_watch import TOLD_FROZEN
 from pardbg.watchdog.store.view import EvidenceView
 
 MOST_EXPERTS_NAMED = 8
@@ -21,7 +22,7 @@ def claim(ailment: Ailment) -> str:
     """One sentence: which layer does what, since when or until when, and in how many more layers."""
     illness = ailment.illness
     told = _CLAIMS[illness.kind](ailment)
-    when = f"since step {illness.since_step}"
+    when = f"all along, since step {illness.since_step}" if ailment.is_all_along else f"since step {illness.since_step}"
     if illness.until_step is not None:
         when = f"from step {illness.since_step} until step {illness.until_step}, when it ended"
     more = f"; {ailment.alike - 1} more layer{'s do' if ailment.alike > 2 else ' does'} the like" if ailment.alike > 1 else ""
@@ -55,7 +56,9 @@ def lines(ailment: Ailment, view: EvidenceView) -> Iterator[EvidenceLine]:
         counts, total = stretch.total.counts, stretch.figures.assignments
         if ailment.illness.kind is Kind.EP_IMBALANCE:
             texts += [f"{where}, {stretch.steps}: {told}" for told in _tell_hot_experts(ailment, stretch)]
-        if ailment.illness.kind is Kind.ROUTER_COLLAPSE and named:
+        if ailment.illness.kind is Kind.DEAD_EXPERTS:
+            texts.append(f"{where}, {stretch.steps}: {_tell_dead(ailment, stretch)}")
+        if ailment.illness.kind in {Kind.ROUTER_COLLAPSE, Kind.DROP_SPIKE} and named:
             taken = ", ".join(f"{expert} ({share(counts[expert] / total)})" for expert in named)
             texts.append(f"{where}, {stretch.steps}: the busiest experts take: {taken}")
     if then is not None:
@@ -99,6 +102,8 @@ def _drops(ailment: Ailment) -> str:
 
 
 def _numb(ailment: Ailment) -> str:
+    if ailment.illness.figure == TOLD_FROZEN:
+        return "has a router that is told to take no gradient (requires_grad is False) while its block trains"
     norm = ailment.stretch.total.router_grad_norm if ailment.stretch else None
     told = f" (norm at most {norm:.1g})" if norm is not None else ""
     return f"has a router that gets no gradient{told}, so that an even load is no sign of health,"
@@ -140,6 +145,11 @@ def _tell_hot_experts(ailment: Ailment, stretch: Stretch) -> Iterator[str]:
             busiest = sorted(block, key=lambda expert: -counts[expert])[: MOST_EXPERTS_NAMED // 2]
             told = ", ".join(f"{expert} ({share(counts[expert] / stretch.figures.assignments)})" for expert in busiest)
             yield f"EP rank {rank} holds experts {fold_briefly(block)}, the busiest of them: {told}"
+
+
+def _tell_dead(ailment: Ailment, stretch: Stretch) -> str:
+    dead = [expert for expert, count in enumerate(stretch.total.counts) if count == 0] or sorted(ailment.illness.experts)
+    return f"experts without a token: {fold_briefly(dead, 60)}"
 
 
 def _tell(stretch: Stretch) -> str:

@@ -79,7 +79,7 @@ class Situation:
     def routing_watch(self) -> RoutingWatch:
         """What is ill in it. Cost: that of feeding every row once."""
         watch = RoutingWatch()
-        watch.feed(self.routing.rows, self.routing.names, self.routing.frozen)
+        watch.feed(self.routing.rows, self.routing.names, self.routing.frozen, self.routing.settled)
         return watch
 
     @cached_property

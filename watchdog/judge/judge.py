@@ -14,6 +14,7 @@ from pardbg.watchdog.correlators.fates import exit_code_of
 from pardbg.watchdog.correlators.kernel_words import kernel_lines
 from pardbg.watchdog.correlators.log_words import log_lines
 from pardbg.watchdog.correlators.logged_ways import way_notes
+from pardbg.watchdog.correlators.routing import first_steps
 from pardbg.watchdog.correlators.routing_notes import routing_notes, why_unsure
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import heartbeat_line, name_group, name_ranks, stack_line
@@ -112,7 +113,7 @@ def _find(situation: Situation) -> tuple[tuple[Finding, ...], tuple[Finding, ...
     """The findings, the verdict first, and those that are consequences of another; where the job moves nobody is accused."""
     chosen = CORRELATORS_OF_ALL if situation.motion else (*CORRELATORS, *CORRELATORS_OF_ALL)
     found = (finding for correlate in chosen for finding in correlate(situation))
-    return rank_findings(_cap(situation.view, finding) for finding in found)
+    return rank_findings((_cap(situation.view, finding) for finding in found), first_steps(situation))
 
 
 def _with_stacks(situation: Situation, finding: Finding) -> Finding:

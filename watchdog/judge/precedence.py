@@ -1,6 +1,6 @@
 """Cause before consequence: which finding is the verdict, and which ones merely follow from another."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -34,19 +34,30 @@ CIRCLES = frozenset({Kind.ORDER_INVERSION, Kind.P2P_UNMATCHED, Kind.P2P_DEADLOCK
 DIVERGENCES = frozenset({Kind.GROUP_MISMATCH, Kind.ORDER_INVERSION, Kind.DESYNC})
 
 
-def rank_findings(findings: Iterable[Finding]) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
-    """Splits findings into those that stand, verdict first, and those set aside as consequences of one that stands."""
+def rank_findings(
+    findings: Iterable[Finding], first_steps: Mapping[int, int] | None = None
+) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    """Splits findings into those that stand, verdict first, and those set aside as consequences of one that stands.
+
+    ``first_steps`` are the first ones in which the routing of each layer was counted.
+    """
+    known = first_steps or {}
     standing: list[Finding] = []
     aside: list[Finding] = []
-    for finding in sorted(findings, key=_precedence):
+    for finding in sorted(findings, key=lambda finding: _precedence(finding, known)):
         (aside if any(follows(finding, cause) for cause in standing) else standing).append(finding)
     overturned = [finding for finding in standing if any(follows(finding, cause) for cause in standing if cause is not finding)]
     return tuple(finding for finding in standing if finding not in overturned), (*overturned, *aside)
 
 
-def _precedence(finding: Finding) -> tuple[int, bool, int, str, tuple[int, ...]]:
+def _precedence(finding: Finding, first_steps: Mapping[int, int]) -> tuple[int, bool, int, bool, int, str, tuple[int, ...]]:
+    """An illness of routing that was there all along comes after those that began: somebody may have meant it."""
     first = finding.first_divergence.seq if finding.first_divergence else 0
+    is_of_routing = finding.kind in ROUTING_KINDS
+    began = finding.since_step if is_of_routing else None
     return (
+        ORDER.index(ROUTING_KINDS[0] if is_of_routing else finding.kind),
+        began is not None and finding.layer is not None and began <= first_steps.get(finding.layer, -1),
         ORDER.index(finding.kind),
         not _is_by_scheduler(finding),
         first,

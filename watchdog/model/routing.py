@@ -47,8 +47,10 @@ class RoutingSeries(Noun, frozen=True, kw_only=True, tag="routing"):
         rows: in the order of steps, and of layers within a step.
         names: qualified module name of each layer, where known.
         frozen: layers whose router's weights are told to take no gradient.
+        settled: those of them that are frozen with all of their block, or with most of the model: a choice.
     """
 
     rows: tuple[RoutingRow, ...]
     names: dict[int, str] = {}
     frozen: tuple[int, ...] = ()
+    settled: tuple[int, ...] = ()

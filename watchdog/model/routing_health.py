@@ -30,10 +30,14 @@ class ShownFigures(Noun, frozen=True, kw_only=True):
 
 
 class ShownIllness(Noun, frozen=True, kw_only=True):
-    """What is ill: ``value`` and ``usual`` are those of ``figure`` now and before; ``until_step`` is None while it lasts."""
+    """What is ill: ``value`` and ``usual`` are those of ``figure`` now and before; ``until_step`` is None while it lasts.
+
+    ``alarm_step`` is the one at which it was sure.
+    """
 
     kind: Kind
     since_step: int
+    alarm_step: int
     until_step: int | None
     value: float
     usual: float | None
@@ -59,7 +63,10 @@ class Trend(Noun, frozen=True, kw_only=True):
 
 
 class LayerHealth(Noun, frozen=True, kw_only=True):
-    """One layer. ``illnesses``: the gravest first; ``worst_experts``: those with most tokens."""
+    """One layer. ``illnesses``: the gravest first; ``worst_experts``: those with most tokens.
+
+    ``doubts``: why it cannot be called well though nothing is ill.
+    """
 
     layer: int
     name: str | None
@@ -71,5 +78,6 @@ class LayerHealth(Noun, frozen=True, kw_only=True):
     ep_size: int | None
     figures: ShownFigures
     illnesses: tuple[ShownIllness, ...]
+    doubts: tuple[str, ...] = ()
     worst_experts: tuple[ExpertLoad, ...]
     trend: Trend

@@ -38,6 +38,18 @@ UNEVEN_ALL_ALONG = (
     "The load has been far from even all along: without a better past to compare with, counts cannot tell whether the router "
     "means it."
 )
+NOTHING_COUNTED = "No token was counted: the router did not run, or its counts do not reach the log."
+BEYOND_ALL = "More is dropped than the counts hold: they are of other tokens, or what drops have left. No drop rate is derived."
+EP_ODD = "The EP ranks do not divide the experts evenly: no load of EP ranks is derived."
+EXPERTS_CHANGED = "The number of experts changed, and what was before is not compared: it is watched anew from step"
+"""Followed by the step."""
+SETTLED = "The router is frozen together with its block, or with most of the model: a choice; it is not told as ill."
+_REMARKS = (CAPACITY_IMPLAUSIBLE, EP_ODD, EXPERTS_CHANGED, SETTLED)
+
+
+def is_remark(doubt: str) -> bool:
+    """Whether it leaves open how well the layer routes no more than it was: it is told, and no more."""
+    return any(remark in doubt for remark in _REMARKS)
 
 
 class Doubts:
@@ -59,14 +71,22 @@ class Doubts:
             text for text in (_about_drops(figures), self._about_sums(row, figures), _about_capacity(row, figures)) if text
         }
         found |= self._about_losses(figures)
+        if row.ep_size is not None and len(row.counts) % row.ep_size:
+            found.add(EP_ODD)
         self._runs = {text: self._runs.get(text, 0) + 1 for text in found}
         self._counts = row.counts
 
+    def feed_nothing(self) -> None:
+        """A row came in which nothing was assigned."""
+        self._runs = {NOTHING_COUNTED: self._runs.get(NOTHING_COUNTED, 0) + 1}
+
     def trusts_drops(self) -> bool:
         """Whether the drops of the newest row may be set against its counts."""
-        return not self._runs.keys() & {COUNTED_TWICE, NEVER_CLEARED, AFTER_DROPS, SUM_IS_OFF}
+        return not self._runs.keys() & {COUNTED_TWICE, NEVER_CLEARED, AFTER_DROPS, SUM_IS_OFF, BEYOND_ALL}
 
     def _about_sums(self, row: RoutingRow, figures: LayerFigures) -> str | None:
+        if figures.drop_ratio is not None and figures.drop_ratio > 1:
+            return BEYOND_ALL
         if len(self._counts) == len(row.counts) and self._counts != row.counts and all(map(ge, row.counts, self._counts)):
             return NEVER_CLEARED
         if row.tokens is None or row.top_k is None or not 0 < row.tokens < inf or row.top_k < 1:

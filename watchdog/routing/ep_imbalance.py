@@ -40,6 +40,8 @@ class EpWatch:
             Kind.EP_IMBALANCE, layer, "largest load of an EP rank / mean load", rise=CERTAIN_ROWS, fall=WELL_ROWS
         )
         self._hottest, self._trend, self._even_rows = -1, Trend(MOST_ROWS), 0
+        self._first_step: int | None = None
+        self._hot_from_first = True
 
     def restart(self) -> None:
         """Forgets the trend: what follows is a new beginning of the same layer."""
@@ -59,16 +61,20 @@ class EpWatch:
         if loads is None:
             return
         ratio = max(loads) * ep_size
+        if self._first_step is None:
+            self._first_step = step
         self._follow(loads.index(max(loads)), row_loads)
         if not window.full:
             return
         self._even_rows += ratio < WELL
+        self._hot_from_first &= ratio >= HOT
         self.alarm.update(
             Sign(
                 step=step,
                 value=ratio,
                 severity=ratio,
                 suspected=ratio >= HOT,
+                since=self._first_step if self._hot_from_first else None,
                 certain=self._lasts(ratio) and self._by_placement(window.sums, ratio, ep_size, collapsed=collapsed),
                 well=self._is_well(loads),
                 ep_ranks=tuple(

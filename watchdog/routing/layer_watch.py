@@ -9,7 +9,7 @@ from math import inf
 from pardbg.watchdog.model.routing import RoutingRow
 from pardbg.watchdog.routing.collapse import CollapseWatch
 from pardbg.watchdog.routing.dead_experts import DeadExpertsWatch
-from pardbg.watchdog.routing.doubts import UNEVEN_ALL_ALONG, Doubts
+from pardbg.watchdog.routing.doubts import EXPERTS_CHANGED, UNEVEN_ALL_ALONG, Doubts
 from pardbg.watchdog.routing.drop_spike import DropWatch
 from pardbg.watchdog.routing.ep_imbalance import EpWatch
 from pardbg.watchdog.routing.figures import LayerFigures, measure
@@ -35,6 +35,7 @@ class LayerWatch:
         self.layer = layer
         self.figures: LayerFigures | None = None
         self._step: int | None = None
+        self._changed_at: int | None = None
         self._begin()
 
     def _begin(self) -> None:
@@ -58,7 +59,9 @@ class LayerWatch:
     @property
     def doubts(self) -> tuple[str, ...]:
         """What does not add up in what was counted."""
-        return (*self._doubts.texts, *((UNEVEN_ALL_ALONG,) if self._collapse.uneven_all_along else ()))
+        uneven = (UNEVEN_ALL_ALONG,) if self._collapse.uneven_all_along else ()
+        changed = (f"{EXPERTS_CHANGED} {self._changed_at}.",) if self._changed_at is not None else ()
+        return (*self._doubts.texts, *uneven, *changed)
 
     def feed(self, row: RoutingRow, others_gradient: float | None = None) -> None:
         """Takes the next row; ``others_gradient`` is the median gradient norm of the other routers in the same step."""
@@ -69,8 +72,10 @@ class LayerWatch:
         self._step = row.step
         self.figures = measure(row)
         if self.figures is None:
+            self._doubts.feed_nothing()
             return
         if self._window.sums and len(self._window.sums) != self.figures.experts:
+            self._changed_at = row.step
             self._begin()
         self._feed(row, self.figures, others_gradient)
 
@@ -102,8 +107,7 @@ def _top_k(row: RoutingRow, figures: LayerFigures) -> int:
 
 
 def _drops(row: RoutingRow, figures: LayerFigures) -> float | None:
-    """By the mask, else as predicted; None where nothing can be dropped (no capacity, no drop), or it is no share at all."""
-    ratio = figures.drop_ratio if figures.drop_ratio is not None else figures.predicted_drop_ratio
-    if ratio is None or not 0 <= ratio <= 1 or (row.capacity is None and not ratio):
-        return None
-    return ratio
+    """By the mask, where 0 is a measurement, too; else as predicted, which without a capacity is none; None if it is no share."""
+    told, predicted = figures.drop_ratio, figures.predicted_drop_ratio
+    ratio = told if told is not None else predicted if row.capacity is not None or predicted else None
+    return ratio if ratio is not None and 0 <= ratio <= 1 else None

@@ -29,6 +29,7 @@ def merge(series: Sequence[RoutingSeries]) -> RoutingSeries:
         rows=tuple(_sum(rows) for _, rows in sorted(together.items())),
         names={layer: name for one in series for layer, name in one.names.items()},
         frozen=tuple(sorted({layer for one in series for layer in one.frozen})),
+        settled=tuple(sorted({layer for one in series for layer in one.settled})),
     )
 
 

@@ -7,12 +7,14 @@ from statistics import median
 
 from pardbg.watchdog.model.names import Kind
 from pardbg.watchdog.model.routing import RoutingRow
+from pardbg.watchdog.routing.doubts import SETTLED
 from pardbg.watchdog.routing.explaining import by_weight
 from pardbg.watchdog.routing.illness import Illness
 from pardbg.watchdog.routing.layer_watch import LayerWatch
 
 FROZEN_ROWS = 10
 ALL_FROZEN = "All routers are told to take no gradient: a choice, or training forgot them; none is told as ill."
+TOLD_FROZEN = "norm of the gradient of a router that is told to take none"
 NONE_LEARNS = "No router has had a gradient in any step: frozen by choice, or cut off from the loss; none is told as ill."
 
 
@@ -28,13 +30,18 @@ class RoutingWatch:
         self.layers: dict[int, LayerWatch] = {}
         self.names: dict[int, str] = {}
         self._frozen: frozenset[int] = frozenset()
-        self._first_step: dict[int, int] = {}
-        self._rows: dict[int, int] = {}
+        self._settled: frozenset[int] = frozenset()
+        self._still_since: dict[int, int] = {}
+        self._still_rows: dict[int, int] = {}
         self._learns = False
         self._gradients_seen = 0
 
     def feed(
-        self, rows: Iterable[RoutingRow], names: Mapping[int, str] | None = None, frozen: Iterable[int] | None = None
+        self,
+        rows: Iterable[RoutingRow],
+        names: Mapping[int, str] | None = None,
+        frozen: Iterable[int] | None = None,
+        settled: Iterable[int] | None = None,
     ) -> None:
         """Takes newer rows, oldest step first.
 
@@ -42,9 +49,11 @@ class RoutingWatch:
             rows: of any layers.
             names: module names of layers; added to those known.
             frozen: layers whose routers are told to take no gradient; None leaves it as it was told last.
+            settled: those of them that are frozen by choice; likewise.
         """
         self.names.update(names or {})
         self._frozen = self._frozen if frozen is None else frozenset(frozen)
+        self._settled = self._settled if settled is None else frozenset(settled)
         for _, step_rows in groupby(rows, key=attrgetter("step")):
             self._feed_step(list(step_rows))
 
@@ -54,9 +63,17 @@ class RoutingWatch:
         self._learns |= any(norms.values())
         for row in rows:
             others = [norm for layer, norm in norms.items() if layer != row.layer and layer not in self._frozen]
-            self._first_step.setdefault(row.layer, row.step)
-            self._rows[row.layer] = self._rows.get(row.layer, 0) + 1
+            self._note_still(row)
             self.layers.setdefault(row.layer, LayerWatch(row.layer)).feed(row, median(others) if others else None)
+
+    def _note_still(self, row: RoutingRow) -> None:
+        """Since when, and in how many rows, its router has not been seen to learn."""
+        if row.router_grad_norm:
+            self._still_since.pop(row.layer, None)
+            self._still_rows[row.layer] = 0
+        else:
+            self._still_since.setdefault(row.layer, row.step)
+            self._still_rows[row.layer] = self._still_rows.get(row.layer, 0) + 1
 
     @property
     def illnesses(self) -> tuple[Illness, ...]:
@@ -76,6 +93,8 @@ class RoutingWatch:
         for number, layer in sorted(self.layers.items()):
             for doubt in layer.doubts:
                 about.setdefault(doubt, []).append(number)
+        if (settled := sorted(self._settled & self.layers.keys())) and not self._all_frozen():
+            about[SETTLED] = settled
         return (*(f"{_layers(numbers)}: {doubt}" for doubt, numbers in about.items()), *self._about_all())
 
     def _of_layers(self) -> Iterator[Illness]:
@@ -87,19 +106,19 @@ class RoutingWatch:
                     yield illness
 
     def _frozen_ones(self) -> Iterator[Illness]:
-        """Routers told frozen, where others are not: hardly a choice."""
+        """Routers told frozen, where what is around them trains: hardly a choice."""
         if self._all_frozen():
             return
-        for layer in sorted(self._frozen & self.layers.keys()):
-            if self._rows[layer] >= FROZEN_ROWS:
-                first = self._first_step[layer]
+        for layer in sorted((self._frozen - self._settled) & self.layers.keys()):
+            if self._still_rows.get(layer, 0) >= FROZEN_ROWS:
+                since = self._still_since[layer]
                 yield Illness(
                     kind=Kind.ROUTER_NO_GRADIENT,
                     layer=layer,
-                    since_step=first,
-                    alarm_step=first,
+                    since_step=since,
+                    alarm_step=since,
                     value=0.0,
-                    figure="norm of the router's gradient",
+                    figure=TOLD_FROZEN,
                 )
 
     def _all_frozen(self) -> bool:

@@ -369,6 +369,7 @@ def _join(series: list[RoutingSeries]) -> RoutingSeries:
         rows=in_order(row for part in series for row in part.rows),
         names={layer: name for part in series for layer, name in part.names.items()},
         frozen=series[-1].frozen,
+        settled=series[-1].settled,
     )
 
 

@@ -30,6 +30,8 @@ def hold_page(request: PageRequest) -> PageHeld:
             if read_own_words(probe.folder, probe.pid, probe.started_ticks, probe.uid, root) is None:
                 return PageHeld(descriptor=None)
             with looked_up(path, probe.uid, stat.S_IFREG, root=root) as (handle, _):
-                return PageHeld(descriptor=os.dup(handle) if is_in_memory(handle) else None)
+                if not is_in_memory(handle):
+                    return PageHeld(descriptor=None, is_on_disk=True)
+                return PageHeld(descriptor=os.dup(handle))
     except (RefusedError, ParseError, OSError):
         return PageHeld(descriptor=None)

@@ -14,7 +14,7 @@ import torch
 from ..harmless import harmless
 from .asking import choose
 from .layer import Layer
-from .reading import Choice, read_choice, tensors_of
+from .reading import NEWER_GATE, Choice, read_choice, tensors_of
 from .recognising import LAYER_OF_TUTEL, Traits
 
 _MOST_FAILURES = 5
@@ -66,7 +66,7 @@ class RouterHook:
             if row is not None and module.training and torch.is_grad_enabled():
                 parts = answer if isinstance(answer, tuple | list) else (answer,)
                 tensors = [part.detach() for part in parts if isinstance(part, torch.Tensor)]
-                torch.ops.pardbg.count_routing(row, tensors, self.key)
+                torch.ops.pardbg.count_routing(row, tensors, self.key, _capacity_in(parts))
             return
         if module.training and self.listener.is_open and self._failures < _MOST_FAILURES and not torch._C._is_tracing():  # noqa: SLF001
             began_ns = time.perf_counter_ns()
@@ -80,7 +80,7 @@ class RouterHook:
         if torch.compiler.is_compiling():
             row = self.row
             if row is not None and logits is not None and module.training and torch.is_grad_enabled():
-                torch.ops.pardbg.count_routing(row, [logits.detach()], ASKED - self.key)
+                torch.ops.pardbg.count_routing(row, [logits.detach()], ASKED - self.key, 0)
             return
         self.asked = None
         if logits is not None and module.training and torch.is_grad_enabled() and self.listener.is_open:
@@ -167,6 +167,11 @@ class RouterHook:
         place = next((place for place, part in enumerate(parts) if choice.ids is not None and _is_same(part, choice.ids)), -1)
         if place >= 0 and choice.capacity is None and choice.aux_loss is None:
             self._length, self._place, self._last = len(parts), place, (choice.top_k,)
+
+
+def _capacity_in(parts: Any) -> Any:
+    """What DeepSpeed's newer gate says in numbers, which an operation is not given among tensors; 0: nothing."""
+    return parts[1] if len(parts) == NEWER_GATE and isinstance(parts[1], int | torch.SymInt) else 0
 
 
 def _unseen() -> contextlib.AbstractContextManager[Any]:

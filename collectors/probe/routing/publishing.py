@@ -8,9 +8,10 @@ import torch
 from ..routing_format import NAME_SIZE, LayerLine
 from .copying import Copier, Sums
 from .figuring import Noted, Totals, find_loss, make_figures
-from .gradients import NOTHING, measure_gradients
-from .layer import FIRST, GRADIENT, SAMPLED_EVERY, Layer, Seen
-from .recognising import find_weight
+from .freezing import note_frozen
+from .gradients import NOTHING, Gradients
+from .layer import FIRST, GRADIENT, Layer, Seen
+from .lineage import Lineage
 from .writing import RoutingWriter
 
 _NAN = float("nan")
@@ -23,30 +24,38 @@ class _Step(NamedTuple):
     places: tuple[int, ...]
 
 
+_Traits = tuple[int, int, int, bool, bool, bool]
+"""What a line of the table says of a layer but for its name, which stays."""
+
+
 class Publisher:
     """The file of one process, made when the first step has ended, and anew when there are other layers."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._copier = Copier()
+        self._gradients = Gradients()
         self._writer: RoutingWriter | None = None
         self._lines: list[LayerLine] = []
-        self._traits: list[tuple[int, int, int, bool, bool]] = []
+        self._traits: list[_Traits] = []
         self._last = torch.zeros(0, dtype=torch.int64)
         self._experts = 0
 
+    def note_step(self, optimizer: Any, layers: Sequence[Layer], lineage: Lineage) -> None:
+        """An optimizer, counted or not, has stepped. ``lineage`` knows which module holds a router."""
+        note_frozen(layers, lineage)
+        self._gradients.note_step(optimizer, layers)
+
     def publish(self, layers: Sequence[Layer], number: int, ended_ns: int) -> None:
         """Sends the step on its way, and writes those that have arrived."""
-        if number % SAMPLED_EVERY == 1:
-            _note_frozen(layers)
         device = next((layer.row.device for layer in layers if layer.row is not None), torch.device("cpu"))
         rows = [layer.row if layer.row is not None else layer.place(device) for layer in layers]
-        norms = measure_gradients(layers, device)
+        norms = self._gradients.collect(layers, device)
         noted = tuple(Noted(layer.seen, layer.experts, layer.top_k) for layer in layers)
         self._copier.take(rows, norms.known, _Step(number, ended_ns, noted, norms.places))
         for layer in layers:
             layer.seen = Seen()
-        traits = [(layer.experts, layer.top_k, layer.ep_size, layer.is_frozen, layer.leaves_out_drops) for layer in layers]
+        traits = [_traits_of(layer) for layer in layers]
         if traits != self._traits:
             self._change([_line_of(layer) for layer in layers])
             self._traits = traits
@@ -87,13 +96,11 @@ class Publisher:
         self._writer.write_step((step.number, step.ended_ns, loss), figures, counts)
 
 
+def _traits_of(layer: Layer) -> _Traits:
+    return layer.experts, layer.top_k, layer.ep_size, layer.is_frozen, layer.leaves_out_drops, layer.is_settled
+
+
 def _line_of(layer: Layer) -> LayerLine:
     name = layer.name.encode(errors="replace")[-NAME_SIZE:]
-    return LayerLine(layer.number, layer.experts, layer.top_k, layer.ep_size, layer.is_frozen, name, layer.leaves_out_drops)
-
-
-def _note_frozen(layers: Sequence[Layer]) -> None:
-    for layer in layers:
-        module: Any = layer.module()
-        weight = find_weight(module) if module is not None else None
-        layer.is_frozen = isinstance(weight, torch.nn.Parameter) and not weight.requires_grad
+    known = layer.number, layer.experts, layer.top_k, layer.ep_size
+    return LayerLine(*known, layer.is_frozen, name, layer.leaves_out_drops, layer.is_settled)

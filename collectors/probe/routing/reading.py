@@ -14,7 +14,7 @@ import torch
 from .recognising import GATE_OF_DEEPSPEED, LAYER_OF_TUTEL, LOGITS_LAST, MASKS, NOT_LAST_WORD, Traits
 
 _INTEGERS = frozenset({"torch.int64", "torch.int32", "torch.int16", "torch.uint8", "torch.int8"})
-_OLDER_GATE, _NEWER_GATE = 4, 7
+_OLDER_GATE, NEWER_GATE = 4, 7
 
 
 class Choice(NamedTuple):
@@ -55,6 +55,13 @@ def tensors_of(answer: Any) -> list[Any]:
     """The tensors of an answer, those of this rank where they are spread over ranks; a placeholder for what is none."""
     parts = answer if isinstance(answer, tuple | list) else (answer,)
     return [_here(part) if isinstance(part, torch.Tensor) else part for part in parts]
+
+
+def with_capacity(said: Sequence[torch.Tensor], capacity: int) -> list[Any]:
+    """The parts of an answer of which a compiled operation has got the tensors, and the number of DeepSpeed's newer gate."""
+    if capacity > 0 and len(said) == NEWER_GATE - 2:
+        return [said[0], capacity, said[-1].shape[0], *said[1:]]
+    return list(said)
 
 
 def read_choice(parts: Sequence[Any], traits: Traits, asked: torch.Tensor | None = None) -> Choice | None:
@@ -148,7 +155,7 @@ def _read_gate_of_deepspeed(parts: Sequence[Any]) -> Choice | None:
         # the mask says which were kept; k is not in the answer
         tokens, experts, capacity = mask.shape
         return Choice(experts, tokens, 0, counts=counts, kept=mask.sum(), capacity=capacity, aux_loss=aux)
-    if len(parts) == _NEWER_GATE and isinstance(parts[3], torch.Tensor) and isinstance(parts[6], torch.Tensor):
+    if len(parts) == NEWER_GATE and isinstance(parts[3], torch.Tensor) and isinstance(parts[6], torch.Tensor):
         indices, counts = parts[3], parts[6].detach()
         aux = parts[0].detach() if isinstance(parts[0], torch.Tensor) else None
         capacity = float(parts[1]) if isinstance(parts[1], int | float) else None

@@ -9,6 +9,8 @@ FastMoE (``GShardGate``, ...), MegaBlocks (``LearnedRouter``) and Tutel (``MOELa
 import re
 from typing import Any, NamedTuple
 
+import torch
+
 _ROUTER = re.compile(
     r"(?:Router|Top[Kk]Gat(?:e|ing)|MoEGate|MoeGate|MoEV1Gate|NaiveGate|NoisyGate|GShardGate|SwitchGate|SwipeGate)$"
 )
@@ -26,6 +28,7 @@ _TOP_K = (
     "num_experts_per_token",
     "top_k_experts",
 )
+_CAPACITY = ("capacity", "capacity_factor", "expert_capacity", "expert_capacity_factor", "moe_capacity_factor")
 _EP_SIZE = ("ep_size", "expert_model_parallel_size", "ep_world_size")
 _MOST_EXPERTS = 65536
 
@@ -79,6 +82,8 @@ def is_router(parent: Any, name: str, module: Any) -> bool:
 def read_traits(module: Any, parent: Any) -> Traits:
     """What the attributes of a router, of its configuration and of the layer around it say."""
     kind = _kind_of(module)
+    if kind == BY_SHAPE and _drops_later(parent):
+        kind = NOT_LAST_WORD
     places = [place for place in (module, parent) if place is not None]
     places += [place for owner in tuple(places) for place in (getattr(owner, "config", None), getattr(owner, "args", None))]
     config = getattr(module, "config", None)
@@ -98,7 +103,9 @@ def read_traits(module: Any, parent: Any) -> Traits:
 
 
 def find_weight(module: Any) -> Any:
-    """The parameter that makes the logits, None if there is none of its own."""
+    """The parameter that makes the logits, None if there is none of its own. A program may report the weight itself."""
+    if isinstance(module, torch.Tensor):
+        return module
     own = module._parameters.get("weight")  # noqa: SLF001 - asked for in every step, and three times as fast
     if own is not None:
         return own
@@ -108,6 +115,12 @@ def find_weight(module: Any) -> Any:
 def _kind_of(module: Any) -> int:
     own = type(module).__name__
     return LOGITS_LAST if _LOGITS_LAST.match(own) else _KINDS.get(own, BY_SHAPE)
+
+
+def _drops_later(parent: Any) -> bool:
+    """Whether the layer around a router has a capacity of its own: what it drops is not in the router's answer."""
+    values = (getattr(place, name, None) for place in (parent, getattr(parent, "config", None)) for name in _CAPACITY)
+    return any(isinstance(value, int | float) and value > 0 for value in values)
 
 
 def _scores_of(module: Any, config: Any) -> int:

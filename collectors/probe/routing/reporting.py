@@ -4,6 +4,7 @@ Cost: that of a router's hook, or a look at a list where there is no probe.
 """
 
 import time
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,9 +46,13 @@ def report_loss(loss: Any) -> None:
         harmless(_add_loss)(routers[0].layers[0], loss)
 
 
-def _report(own: Routers, key: int | str, *, loss: Any = None, ep_size: int | None = None, **said: Any) -> None:
+def _report(
+    own: Routers, key: int | str, *, loss: Any = None, ep_size: int | None = None, router: Any = None, **said: Any
+) -> None:
     choice = _read(**said)
     layer = own.find_reported(key)
+    if router is not None and layer.module() is not router:
+        layer.module, layer.is_moved = weakref.ref(router), False
     if _is_first(own, layer):
         own.make_room(choice.experts)
         tensor = choice.ids if choice.ids is not None else choice.counts

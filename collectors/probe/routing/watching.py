@@ -4,6 +4,8 @@ What it does to training: a hook on each router, and one on the making of module
 every one of them.
 """
 
+import gc
+import itertools
 import time
 import weakref
 from collections.abc import Callable, Sequence
@@ -19,6 +21,7 @@ from .layer import FIRST, SAMPLED_EVERY, Layer, cells_for
 from .lineage import Lineage, number_layers, strip_name
 from .listening import ASKED, RouterHook
 from .publishing import Publisher
+from .reading import with_capacity
 from .recognising import find_weight, is_router, read_traits
 
 _LEAST_EXPERTS = 64
@@ -86,6 +89,21 @@ class Routers:
             module.register_forward_hook(hook)
             self._found.append((weakref.ref(module), hook))
 
+    def find_made(self) -> None:
+        """Sees the modules that were made before anybody listened: all objects are looked through once."""
+        is_module: dict[type, bool] = {}
+        made = []
+        for thing in gc.get_objects():
+            kind = type(thing)
+            known = is_module.get(kind)
+            if known is None:
+                known = is_module[kind] = issubclass(kind, torch.nn.Module)
+            if known:
+                made.append(thing)
+        for parent in made:
+            for name, module in list(parent._modules.items()):  # noqa: SLF001 - by their names, without a generator
+                self.see_module(parent, name, module)
+
     def find_layer(self, hook: RouterHook, module: Any) -> Layer | None:
         """Makes layers for all routers of the model at once, in the order in which they stand in it."""
         root = self._lineage.root_of(module)
@@ -95,8 +113,9 @@ class Routers:
             found.append((type(module).__name__, module, hook))
         told = [_own_number(part) for _, part, _ in found]
         numbers = number_layers([name for name, _, _ in found], told, [layer.number for layer in self.layers])
+        taken = {layer.name for layer in self.layers}
         for number, (name, part, own) in zip(numbers, found, strict=True):
-            self._add(number, name, part, own)
+            self._add(number, _tell_apart(name, taken), part, own)
         return hook.layer
 
     def make_room(self, experts: int) -> None:
@@ -124,8 +143,8 @@ class Routers:
         """Adds the time since then to the probe's own."""
         self._ledger.charge(began_ns)
 
-    def count_compiled(self, row: torch.Tensor, said: Sequence[torch.Tensor], key: int) -> None:
-        """A compiled graph has come to the place of a router's hook."""
+    def count_compiled(self, row: torch.Tensor, said: Sequence[torch.Tensor], key: int, capacity: int) -> None:
+        """A compiled graph has come to the place of a router's hook. ``capacity``: 0 if the router says none in its answer."""
         began_ns = time.perf_counter_ns()
         hook = self._hooks[key if key >= 0 else ASKED - key]
         layer = hook.layer
@@ -139,14 +158,17 @@ class Routers:
             if not is_again:
                 layer.direct_step = self.step
             if not is_again or layer.direct_step != self.step:
-                hook.count(list(said), row)
+                hook.count(with_capacity(said, capacity), row)
         self.charge(began_ns)
+
+    def note_step(self, optimizer: Any) -> None:
+        """An optimizer has stepped: of the routers that it moves the gradients are there."""
+        if self._publisher is not None and self.is_open and not _is_capturing():
+            self._publisher.note_step(optimizer, self.layers, self._lineage)
 
     def end_step(self, step: int, ended_ns: int) -> None:
         """A step has ended: its sums go on their way, and those that have arrived are published."""
-        if self._publisher is None or not self.is_open:
-            return
-        if torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():  # type: ignore[no-untyped-call]
+        if self._publisher is None or not self.is_open or _is_capturing():
             return
         self._publisher.publish(self.layers, step, ended_ns)
         self.step = step
@@ -174,6 +196,17 @@ class Routers:
         hook.layer, hook.traits, hook.key = layer, traits, len(self._hooks)
         self._hooks.append(hook)
         self.layers.append(layer)
+
+
+def _is_capturing() -> bool:
+    return torch.cuda.is_initialized() and bool(torch.cuda.is_current_stream_capturing())  # type: ignore[no-untyped-call]
+
+
+def _tell_apart(name: str, taken: set[str]) -> str:
+    """The name, with a number where a second model has one of the same."""
+    if not name or name not in taken:
+        return name
+    return next(told for number in itertools.count(2) if (told := f"{name} #{number}") not in taken)
 
 
 def _own_number(module: Any) -> int | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from msgspec.structs import replace
 from torch import nn
 
 from pardbg.collectors.probe import harmless
@@ -163,15 +164,45 @@ def test_a_router_without_a_gradient_and_one_that_is_frozen_are_told() -> None:
         routers: list[Any] = [stand_ins.AutoEP() for _ in range(3)]
         model = Model(*routers)
         routers[2].weight.requires_grad_(requires_grad=False)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         for step in range(2):
             sums = [router(ROWS)[0].square().sum() for router in routers]
             (sums[0] + sums[1].detach()).backward()
-            watched.end_step()
+            watched.end_step(optimizer)
             norms = [row.router_grad_norm for row in watched.last()]
             assert norms[0] == pytest.approx(routers[0].weight.grad.norm().item()), step
             assert norms[1:] == [0.0, 0.0]
-        assert watched.read().frozen == (2,)
-        assert model.training
+        assert (watched.read().frozen, watched.read().settled) == ((2,), ())
+        model.requires_grad_()
+        watched.end_step(optimizer)
+        assert watched.read().frozen == ()
+        model.requires_grad_(requires_grad=False)
+        routers[0].weight.requires_grad_()
+        watched.end_step(optimizer)
+        assert (watched.read().frozen, watched.read().settled) == ((1, 2), (1, 2))  # with most of the model: a choice
+
+
+def test_a_router_is_judged_by_its_gradient_at_the_step_of_its_own_optimizer() -> None:
+    with watching() as watched:
+        pairs = [[stand_ins.AutoEP() for _ in range(2)] for _ in range(2)]
+        models = [Model(*routers) for routers in pairs]
+        first, second = (torch.optim.SGD(model.parameters(), lr=0.1) for model in models)
+
+        def learn(routers: list[Any], optimizer: Any, *counted: Any) -> None:
+            sum(router(ROWS)[0].square().sum() for router in routers).backward()
+            watched.end_step(*counted) if counted else watched.routers.note_step(optimizer)
+            optimizer.zero_grad()
+
+        learn(pairs[0], first, first)
+        pairs[1][0](ROWS)
+        pairs[1][1](ROWS)
+        learn(pairs[0], first, first)
+        assert [row.router_grad_norm is None for row in watched.last()] == [False, False, True, True]  # it has not stepped yet
+        learn(pairs[1], second)
+        learn(pairs[0], first, first)
+        assert all(row.router_grad_norm for row in watched.last())
+        assert len(watched.last()) == 4
+        assert watched.read().names[2] == f"{watched.read().names[0]} #2"
 
 
 class Block(nn.Module):
@@ -201,3 +232,30 @@ def test_a_compiled_layer_counts_in_one_graph_and_once_when_it_is_recomputed_fro
                 compiled(ROWS)
             watched.end_step()
             assert watched.last()[0].counts == expected, reentrant
+
+
+def test_the_newer_gate_of_deepspeed_is_counted_in_compiled_code_with_its_capacity() -> None:
+    with watching() as watched:
+        gate = stand_ins.SparseTopKGate()
+        model = Model(gate)
+        gate(ROWS)
+        watched.end_step()
+        plain_row = watched.last()[0]
+        compiled = torch.compile(lambda rows: gate(rows)[4], backend="eager", fullgraph=True)
+        compiled(ROWS)
+        watched.end_step()
+        assert plain_row.capacity == 2.0
+        assert replace(watched.last()[0], step=1, entropy=plain_row.entropy, z=plain_row.z) == plain_row
+        assert model.training
+
+
+def test_a_router_whose_layer_has_a_capacity_does_not_know_what_is_dropped() -> None:
+    with watching() as watched:
+        routers = [stand_ins.TokenChoiceTopKRouter() for _ in range(2)]
+        model = Model(*routers)
+        layer: Any = model.layers[1]
+        layer["mlp"].capacity_factor = 1.25
+        for router in routers:
+            router(ROWS)
+        watched.end_step()
+        assert [row.dropped for row in watched.last()] == [0.0, None]

@@ -34,8 +34,10 @@ class Watched:
         """Counts from now on."""
         self.routers.start(str(self.path), self.ledger, self.here)
 
-    def end_step(self) -> None:
-        """What the optimizer's hook does."""
+    def end_step(self, *optimizers: Any) -> None:
+        """What the hook of optimizers does, of which the last is the one that counts."""
+        for optimizer in optimizers:
+            self.routers.note_step(optimizer)
         self.step += 1
         self.routers.end_step(self.step, self.step)
 

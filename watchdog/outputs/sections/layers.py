@@ -65,7 +65,7 @@ def _share(value: float | None, width: int) -> Verbatim:
 
 def _state(health: LayerHealth) -> str:
     if not health.illnesses:
-        return "well"
+        return "unclear" if health.doubts else "well"
     first, more = health.illnesses[0], len(health.illnesses) - 1
     ended = " (over)" if first.until_step is not None else ""
     return f"{first.kind.value}{ended}{f' +{more}' if more else ''}"

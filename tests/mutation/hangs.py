@@ -1,0 +1,70 @@
+"""Rules of standstills: links, take-down, exceptions that something handles."""
+
+from tests.mutation.edit import Edit
+
+COMM_STUCK = "watchdog/correlators/comm_stuck.py"
+HANDLED_EXCEPTION = "watchdog/correlators/handled_exception.py"
+TEARDOWN_STUCK = "watchdog/correlators/teardown_stuck.py"
+TEST_LEAVING = "tests/casebook/test_leaving.py::"
+TEST_RULES = "tests/casebook/test_rules.py::"
+TEST_RULES_OF_CASES = "tests/casebook/test_rules_of_cases.py::"
+TEST_KERNEL_LINKS = "tests/diagnosis/test_kernel_links.py::"
+
+HANGS = (
+    Edit(
+        "of two hosts with faults neither is named",
+        COMM_STUCK,
+        "if len(faults) == 1 else ()),",
+        "if faults else ()),",
+        (f"{TEST_KERNEL_LINKS}test_a_port_that_went_down_explains_an_operation_across_hosts",),
+    ),
+    Edit(
+        "a doubtful fault only suggests",
+        COMM_STUCK,
+        "is_weak = first.key.is_gathering or any(fault.is_doubtful for fault in faults)",
+        "is_weak = first.key.is_gathering",
+        (f"{TEST_KERNEL_LINKS}test_a_port_that_need_not_be_the_ranks_is_a_weak_sign",),
+    ),
+    Edit(
+        "only NCCL's own queue accuses NCCL",
+        COMM_STUCK,
+        "return any(_OWN_QUEUE.match(frame.name) for thread",
+        "return any(True for thread",
+        (f"{TEST_RULES}test_only_native_stacks_tell_the_librarys_own_fault_where_pythons_are_alike",),
+    ),
+    Edit(
+        "what handles exceptions is known by its name",
+        HANDLED_EXCEPTION,
+        "return situation.departure(rank) in _HANDLED or any(map(_HANDLER.search, names))",
+        "return situation.departure(rank) in _HANDLED",
+        (f"{TEST_RULES_OF_CASES}test_exception_of_its_own_that_leads_a_rank_elsewhere_comes_first",),
+    ),
+    Edit(
+        "ranks that leave while another trains are not stuck",
+        TEARDOWN_STUCK,
+        "if not leaving or rest or",
+        "if not leaving or",
+        (f"{TEST_RULES_OF_CASES}test_ranks_that_leave_while_another_trains_are_no_stuck_teardown",),
+    ),
+    Edit(
+        "one look at ranks that leave is no hang",
+        TEARDOWN_STUCK,
+        "if is_still or words:",
+        "if True:",
+        (f"{TEST_RULES_OF_CASES}test_one_look_at_ranks_that_leave_is_no_hang",),
+    ),
+    Edit(
+        "ranks that leave after an exception are no stuck teardown",
+        TEARDOWN_STUCK,
+        " or any(rank in situation.view.tracebacks for rank in situation.standings):",
+        ":",
+        (f"{TEST_LEAVING}test_ranks_that_leave_after_an_exception_are_no_stuck_teardown",),
+    ),
+    Edit(
+        "ranks that have left do not hold the others",
+        TEARDOWN_STUCK,
+        " - situation.view.ended_ranks\n",
+        "\n",
+        (f"{TEST_LEAVING}test_ranks_that_have_left_do_not_keep_the_others_from_being_stuck",),
+    ),
+)
