@@ -11,7 +11,7 @@ from pardbg.collectors.ended.runs import EndedRank, Run
 from pardbg.collectors.live.moment import as_rfc3339
 from pardbg.collectors.live.probe.members import name_members
 from pardbg.collectors.live.recorders.outcome import Obtained
-from pardbg.collectors.probe.places import PAGE_FILE
+from pardbg.collectors.probe.places import PAGE_FILE, ROUTING_FILE
 from pardbg.collectors.walking import printable
 from pardbg.watchdog.model.evidence import Absence, Evidence, FlightRecording, JobDescription, Observation, RankDescription
 from pardbg.watchdog.model.heartbeat import Ending
@@ -65,6 +65,14 @@ class EndedEvidence:
         """What every rank has left, and what it has not."""
         found = [item for rank in self._run.ranks for item in self._of_rank(rank)]
         return name_members(found, {rank.rank: rank.groups for rank in self._run.ranks if rank.groups})
+
+    def of_routing(self) -> list[Evidence]:
+        """What the probes have counted of how tokens were routed."""
+        return [
+            _evidence(rank, CollectorName.ROUTING, last.routing, f"{printable(rank.folder.path)}/{ROUTING_FILE}", rank.seen_ns)
+            for rank in self._run.ranks
+            if (last := self._last.get(rank.rank)) is not None and last.routing is not None and last.routing.rows
+        ]
 
     def exit_code(self, rank: EndedRank) -> int | None:
         """As Python writes it; None if nobody knows."""

@@ -12,15 +12,18 @@ from pardbg.collectors.ended.requests import LastRead, LastRequest, SignalStacks
 from pardbg.collectors.live.recorders.outcome import Obtained, Outcome, Refusal
 from pardbg.collectors.live.recorders.serial_parser import SerialParser
 from pardbg.collectors.live.recorders.trusted_file import RefusedError, look_at, read_file
+from pardbg.collectors.parsing.routing_page import read_routing
 from pardbg.collectors.parsing.stacks import parse_stacks
-from pardbg.collectors.probe.places import ENDED_STACKS, FATAL_STACKS, INTERRUPTED_STACKS
+from pardbg.collectors.probe.places import ENDED_STACKS, FATAL_STACKS, INTERRUPTED_STACKS, ROUTING_FILE
 from pardbg.collectors.procfs.memory_group import parse_oom_kills
 from pardbg.collectors.walking import printable
 from pardbg.watchdog.errors import ParseError
 from pardbg.watchdog.model.evidence import Stack
 from pardbg.watchdog.model.names import AbsenceReason
+from pardbg.watchdog.model.routing import RoutingSeries
 
 MOST_TEXT_BYTES = 4 * 1024**2  # faulthandler writes at most 100 threads of 100 frames, once a signal
+MOST_ROUTING_BYTES, MOST_ROUTING_COUNTS = 64 * 1024**2, 2**18  # a probe's file has some megabytes
 _CLOCK_SLACK_NS = 10**9  # a file server has its own clock
 _CGROUPS = Path("/sys/fs/cgroup")
 _FATAL = re.compile(r"^Fatal Python error: (?P<what>[^\n]{1,200})", re.MULTILINE)
@@ -46,7 +49,18 @@ def read_last(request: LastRequest) -> LastRead:
         terminated=_ended(_TERMINATED, *terminated) if terminated else None,
         interrupted=_ended(_INTERRUPTED, *interrupted) if interrupted else None,
         oom_kills=_count_oom_kills(request.cgroup),
+        routing=_read_routing(request),
     )
+
+
+def _read_routing(request: LastRequest) -> RoutingSeries | None:
+    """The newest steps that its probe has counted; nobody writes the file any more, so a torn part stays torn."""
+    path = os.path.join(request.folder, os.fsencode(ROUTING_FILE))  # noqa: PTH118 - bytes
+    try:
+        data, _ = read_file(path, request.uid, most_bytes=MOST_ROUTING_BYTES)
+        return read_routing(lambda offset, size: data[offset : offset + size], most_counts=MOST_ROUTING_COUNTS)
+    except (RefusedError, ParseError, OSError):
+        return None
 
 
 def _text(request: LastRequest, name: str) -> tuple[str, int, str] | None:

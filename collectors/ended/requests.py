@@ -3,6 +3,7 @@
 from pardbg.collectors.live.recorders.outcome import Outcome
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.evidence import Stack
+from pardbg.watchdog.model.routing import RoutingSeries
 
 
 class LeftRequest(Noun, frozen=True, kw_only=True, tag="list-left"):
@@ -65,10 +66,14 @@ class SignalStacks(Noun, frozen=True, kw_only=True):
 
 
 class LastRead(Noun, frozen=True, kw_only=True, tag="last"):
-    """The answer. ``dump`` is None where there is none; ``oom_kills`` is what the cgroup counts now."""
+    """The answer. ``dump`` is None where there is none; ``oom_kills`` is what the cgroup counts now.
+
+    ``routing`` is what was counted of how it routes, without a router None.
+    """
 
     dump: Outcome | None = None
     fatal: SignalStacks | None = None
     terminated: SignalStacks | None = None
     interrupted: SignalStacks | None = None
     oom_kills: int | None = None
+    routing: RoutingSeries | None = None

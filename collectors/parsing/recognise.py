@@ -21,8 +21,7 @@ from pardbg.collectors.parsing.rank_log import LOG_TAIL_BYTES, find_ranks, is_ra
 from pardbg.collectors.parsing.ras_json import parse_ras_json
 from pardbg.collectors.parsing.ras_text import is_ras_text, parse_ras_text
 from pardbg.collectors.parsing.routing_lines import is_routing_lines, parse_routing_lines
-from pardbg.collectors.parsing.routing_page import HEAD as ROUTING_HEAD
-from pardbg.collectors.parsing.routing_page import parse_routing_page
+from pardbg.collectors.parsing.routing_page import is_routing_page, parse_routing_page
 from pardbg.collectors.parsing.saved_evidence import EVIDENCE_SCHEMA, parse_evidence
 from pardbg.collectors.parsing.stacks import parse_stacks
 from pardbg.collectors.parsing.step_trace import HEAD as PARQUET_HEAD
@@ -139,9 +138,7 @@ class _Keys(msgspec.Struct):
 
 def choose_portion(head: bytes) -> Portion:
     """Says from the first `HEAD_BYTES` how much of the file is worth reading: most binaries nothing, text its end."""
-    if head.startswith(_PICKLE_HEADS) or _JSON_HEAD.match(head) or is_routing_lines(head):
-        return Portion.WHOLE
-    if head.startswith(ROUTING_HEAD):
+    if head.startswith(_PICKLE_HEADS) or _JSON_HEAD.match(head) or is_routing_lines(head) or is_routing_page(head):
         return Portion.WHOLE
     if head.startswith(PARQUET_HEAD):
         return Portion.TABLE
@@ -156,7 +153,7 @@ def recognise(name: str, data: bytes) -> Content:
         return guess_by_name(name)
     if data.startswith(_PICKLE_HEADS):
         return Content.FLIGHT_RECORDER
-    if data.startswith(ROUTING_HEAD) or is_routing_lines(data[:HEAD_BYTES]):  # whose first line may be cut
+    if is_routing_page(data) or is_routing_lines(data[:HEAD_BYTES]):  # whose first line may be cut
         return Content.ROUTING
     if _JSON_HEAD.match(data):
         return _recognise_json(name, data)
@@ -196,7 +193,7 @@ def parse_as(content: Content, data: bytes) -> ParsedFile:
     if content in _PARSERS_OF_RANKS:
         found = tuple(Found(rank=rank, observation=seen) for rank, seen in _PARSERS_OF_RANKS[content](data))
         return ParsedFile(content=content, found=found)
-    if content is Content.ROUTING and data.startswith(ROUTING_HEAD):
+    if content is Content.ROUTING and is_routing_page(data):
         return ParsedFile(content=content, found=(Found(observation=parse_routing_page(data)),))
     if content is Content.ROUTING:
         read = parse_routing_lines(data)

@@ -103,7 +103,7 @@ def _faults_of(line: Line) -> list[str]:
     return [fault for name, value in known if value is not None and (fault := _fault(name, value, experts))]
 
 
-def _fault(name: str, value: Any, experts: int) -> str:  # noqa: ANN401 - whatever JSON holds
+def _fault(name: str, value: Any, experts: int) -> str:
     needs, fits = _RULES[name]
     try:
         return "" if fits(value, experts) else f"{name} is {_show(value)}, not {needs}"
@@ -111,7 +111,7 @@ def _fault(name: str, value: Any, experts: int) -> str:  # noqa: ANN401 - whatev
         return f"{name} is {_show(value)}, not {needs}"
 
 
-def _show(value: Any) -> str:  # noqa: ANN401
+def _show(value: Any) -> str:
     """A value by its kind: a line may hold anything, and only numbers are told as they are."""
     if isinstance(value, list):
         odd = next((one for one in value if not _is_amount(one, 0) or one != int(one)), None)
@@ -119,7 +119,7 @@ def _show(value: Any) -> str:  # noqa: ANN401
     return _show_kind(value)
 
 
-def _show_kind(value: Any) -> str:  # noqa: ANN401
+def _show_kind(value: Any) -> str:
     if type(value) in {int, float} and abs(value) < LARGEST:
         return f"{value:.6g}"
     kinds = {bool: "true or false", str: "text", list: "a list", dict: "an object"}
@@ -128,31 +128,31 @@ def _show_kind(value: Any) -> str:  # noqa: ANN401
     return kinds.get(type(value), "too large a number")
 
 
-def _is_numeral(value: Any) -> bool:  # noqa: ANN401
+def _is_numeral(value: Any) -> bool:
     return isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= _DIGITS
 
 
-def _is_number(value: Any) -> bool:  # noqa: ANN401
+def _is_number(value: Any) -> bool:
     return type(value) in {int, float} and -LARGEST < value < LARGEST
 
 
-def _is_whole(value: Any, least: int, below: int) -> bool:  # noqa: ANN401
+def _is_whole(value: Any, least: int, below: int) -> bool:
     return type(value) is int and least <= value < below
 
 
-def _is_amount(value: Any, experts: int) -> bool:  # noqa: ANN401
+def _is_amount(value: Any, experts: int) -> bool:
     del experts
     return _is_number(value) and value >= 0
 
 
-def _are_drops(value: Any, experts: int) -> bool:  # noqa: ANN401
+def _are_drops(value: Any, experts: int) -> bool:
     """One number, or one for each expert."""
     if isinstance(value, list):
         return len(value) == experts and all(_is_amount(one, experts) for one in value)
     return _is_amount(value, experts)
 
 
-def _are_counts(values: Any, experts: int) -> bool:  # noqa: ANN401
+def _are_counts(values: Any, experts: int) -> bool:
     """Whole numbers, be they written with a point; shares and means are no counts."""
     if not isinstance(values, list) or not 2 <= experts <= MOST_EXPERTS or not min(values) >= 0 or not max(values) < LARGEST:
         return False

@@ -17,6 +17,7 @@ from pardbg.collectors.probe.routing_format import (
     FIGURE_COUNT,
     FIGURES,
     HEADER_SIZE,
+    MAGIC,
     NOTE_AT,
     NOTE_SIZE,
     ROW_SIZE,
@@ -39,10 +40,16 @@ MOST_COPIES = 5
 MOST_COUNTS = 2**20
 """In one look. No probe keeps more of them; a look that must cost less memory takes fewer."""
 MOST_STEP = 2**63 - 1
+_SEAL_SIZE, _NAME = 8, MAGIC[:-1]
 _Value = TypeVar("_Value")
 
 Cut = Callable[[int, int], bytes]
 """The bytes of a file as they are now: offset, size; fewer where it ends."""
+
+
+def is_routing_page(head: bytes) -> bool:
+    """Whether a file begins as one of routing does, also in a version that cannot be read here."""
+    return head[_SEAL_SIZE:].startswith(_NAME)
 
 
 def parse_routing_page(data: bytes, pid: int | None = None, after_step: int = -1) -> RoutingSeries:

@@ -1,7 +1,8 @@
 """The routing of one rank under watch: its file is looked for until it is there, read, and looked for anew when it is replaced.
 
 Cost: that of `routing_file.py` each look. To look for the file takes some 100 microseconds each fifth look; where it lies in
-another mount namespace, or where its user chose, a child process, ever more rarely, and nothing else here blocks. The rank notices nothing.
+another mount namespace, or where its user chose, a child process, ever more rarely, and nothing else here blocks. The rank
+notices nothing.
 """
 
 from collections.abc import Callable

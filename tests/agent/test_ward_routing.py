@@ -226,3 +226,14 @@ def test_counts_that_no_detector_bears_end_the_watch_of_them_until_ranks_start_a
     world.told[1].tell([3])
     world.look()
     assert (world.routing.problem, world.steps) == ("", [3])
+
+
+def test_rank_whose_files_lie_on_a_disk_is_told_and_one_far_behind_is_not_waited_for() -> None:
+    world = World(2)
+    world.told[1].problem = "routing of the probe of rank 1 lies on a disk"
+    assert world.routing.trouble.startswith("not watched: routing of the probe of rank 1 lies on a disk; `pardbg moe --job`")
+    for step in range(1, 121):
+        world.told[0].tell([step])
+        world.told[1].tell([step // 4] if step % 4 == 0 else [])
+        world.look()
+    assert world.steps == [120]

@@ -77,10 +77,10 @@ def record(rank: int, rows: Sequence[tuple[str, int, float, float]], layout: Lay
     )
 
 
-def report_on(recordings: Sequence[Recording], hosts: Sequence[str]) -> Report:
+def report_on(recordings: Sequence[Recording], hosts: Sequence[str | None], *more: Evidence) -> Report:
     """The judge's answer."""
-    ranks = tuple(RankDescription(rank=rank, host=hosts[rank]) for rank in range(len(recordings)))
-    job = JobDescription(job="late", world_size=len(recordings), ranks=ranks)
+    ranks = tuple(RankDescription(rank=rank, host=host) for rank, host in enumerate(hosts))
+    job = JobDescription(job="late", world_size=len(hosts), ranks=ranks)
     told = Evidence(source=CollectorName.HOST, rank=None, observation=job, origin="job.json")
     dumps = [
         Evidence(
@@ -88,7 +88,7 @@ def report_on(recordings: Sequence[Recording], hosts: Sequence[str]) -> Report:
         )
         for rank, one in enumerate(recordings)
     ]
-    return judge(EvidenceView.of([told, *dumps]), Circumstances(decided_at="2026-11-30T00:00:00Z"))
+    return judge(EvidenceView.of([told, *dumps, *more]), Circumstances(decided_at="2026-11-30T00:00:00Z"))
 
 
 TWO_HOSTS = ("a", "a", "a", "a", "b", "b", "b", "b")

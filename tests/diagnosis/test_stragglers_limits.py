@@ -24,6 +24,7 @@ def test_clocks_of_two_hosts_are_not_compared() -> None:
     recordings[5] = replace(recordings[5], operations=tuple(map(later, recordings[5].operations)))
     assert [subject.rank for found in report_on(recordings, ONE_HOST).findings for subject in found.culprits] == [5]
     assert report_on(recordings, TWO_HOSTS).findings == ()
+    assert report_on(recordings, [None] * 8).findings == ()
 
 
 def broadcast(one: Recording) -> Recording:
@@ -62,6 +63,24 @@ def rounds_of(*late_s: dict[int, float], others_s: float = 0.0) -> Rounds:
         pytest.param(rounds_of(*([{}] * 20 + [{rank % 8: 0.9} for rank in range(16)])), None, id="all in turn, of late"),
         pytest.param(rounds_of(*([{3: 0.4}] * 3 + [{3: 0.02}] * 3) * 6), (3,), id="every other time"),
         pytest.param(rounds_of(*([{3: 0.4}] * 10 + [{}] * 20)), None, id="over since long"),
+        pytest.param(rounds_of(*[{0: 0.0, 3: 0.8}] * 30, others_s=0.5), (3,), id="one is early"),
+        pytest.param(rounds_of(*([{3: 0.4}] * 3 + [{5: 0.02}] * 3) * 6), (3,), id="another is a little late in between"),
+        pytest.param(
+            rounds_of(*[{3: 0.4, (4, 5, 6)[step % 3]: 0.39} for step in range(30)]), None, id="another as late each time"
+        ),
+        pytest.param(
+            rounds_of(*[dict.fromkeys(range(3), 0.5) | {step % 3: 0.8} for step in range(30)]), None, id="three, and one more"
+        ),
+        pytest.param(
+            rounds_of(*([{0: 0.9, 4: 0.9}, {1: 0.9, 5: 0.9}] * 10 + [{rank % 8: 0.9} for rank in range(16)])),
+            None,
+            id="pairs in turn, then all in turn",
+        ),
+        pytest.param(
+            rounds_of(*[{step % 8: 0.9} if step % 5 == 0 else {step % 8: 0.9, (step + 4) % 8: 0.9} for step in range(30)]),
+            None,
+            id="mostly pairs",
+        ),
     ],
 )
 def test_who_is_late_by_rounds_alone(rounds: Rounds, ranks: tuple[int, ...] | None) -> None:

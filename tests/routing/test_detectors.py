@@ -7,9 +7,10 @@ import pytest
 from pardbg.watchdog.model.names import Kind
 from pardbg.watchdog.model.routing import RoutingRow
 from pardbg.watchdog.routing import doubts
+from pardbg.watchdog.routing.doubts import SETTLED, is_remark
 from pardbg.watchdog.routing.explaining import explains
 from pardbg.watchdog.routing.layer_watch import LayerWatch
-from pardbg.watchdog.routing.model_watch import ALL_FROZEN, NONE_LEARNS, RoutingWatch
+from pardbg.watchdog.routing.model_watch import ALL_FROZEN, NONE_LEARNS, TOLD_FROZEN, RoutingWatch
 
 from .making import EVEN, fed, found, row, with_drops
 
@@ -89,6 +90,18 @@ def test_one_frozen_router_is_ill_and_all_frozen_are_a_choice() -> None:
     every.feed(rows, frozen=(0, 1))
     assert [(illness.kind, illness.layer) for illness in one.illnesses] == [(Kind.ROUTER_NO_GRADIENT, 1)]
     assert (every.illnesses, every.doubts) == ((), (ALL_FROZEN,))
+
+
+def test_router_frozen_with_its_block_is_a_remark_and_one_frozen_on_the_way_is_ill_since_then() -> None:
+    meant, late = RoutingWatch(), RoutingWatch()
+    rows = [row(step, layer=layer) for step in range(12) for layer in range(2)]
+    meant.feed(rows, frozen=(1,), settled=(1,))
+    assert meant.illnesses == ()
+    assert meant.doubts == (f"layer 1: {SETTLED}",)
+    assert all(map(is_remark, meant.doubts))
+    norms = [(step, layer, 0.0 if layer and step >= 20 else 0.5) for step in range(40) for layer in range(2)]
+    late.feed([row(step, layer=layer, router_grad_norm=norm) for step, layer, norm in norms], frozen=(1,))
+    assert [(illness.layer, illness.since_step, illness.figure) for illness in late.illnesses] == [(1, 20, TOLD_FROZEN)]
 
 
 def test_no_gradient_anywhere_from_the_beginning_is_a_doubt() -> None:

@@ -88,6 +88,53 @@ def test_damaged_lines_are_unknowns(tmp_path: Path) -> None:
     assert [(one["collector"], one["reason"]) for one in whole["unknowns"]] == [("routing", "unreadable")]
 
 
+def test_file_whose_newest_lines_cannot_be_used_is_undetermined_and_names_the_field(tmp_path: Path) -> None:
+    well = [json.dumps(row) for row in rows(200)]
+    bad = [line.replace('"layer": 0', '"layer": null') for line in well[150:]]
+    (tmp_path / "a.jsonl").write_text("\n".join(well[:150] + bad))
+    result = run(tmp_path, "--json")
+
+    assert result.exit_code == 4
+    assert "line 151: layer is null" in json.loads(result.stdout)["notes"][-1]
+
+
+def test_collapse_in_lines_whose_loss_is_nan_is_found(tmp_path: Path) -> None:
+    found = [collapse(row, 60) | {"loss": float("nan")} if row["step"] >= 60 else row for row in rows(200)]
+    (tmp_path / "a.jsonl").write_bytes(lines(found))
+    result = run(tmp_path, "--json")
+
+    assert (result.exit_code, json.loads(result.stdout)["verdict"]["kind"]) == (3, "router-collapse")
+
+
+@pytest.mark.parametrize(
+    ("head", "words"),
+    [(b"\x1f\x8b\x08", "is compressed (gzip)"), (b'[{"step": 1}]', "is one JSON array"), (b" ", "is empty")],
+)
+def test_file_that_holds_no_lines_of_counts_is_told_what_it_is(tmp_path: Path, head: bytes, words: str) -> None:
+    (tmp_path / "a").write_bytes(head)
+    assert words in str(run(tmp_path / "a").exception)
+
+
+def test_page_and_markdown_hold_the_layers(collapsed: Path, tmp_path: Path) -> None:
+    for command in ("moe", "analyze"):
+        html, markdown = tmp_path / f"{command}.html", tmp_path / f"{command}.md"
+        CliRunner().invoke(pardbg, [command, str(collapsed), "--html", str(html), "--md", str(markdown)])
+
+        assert "<h2>Layers</h2>" in html.read_text()
+        assert html.read_text().count("<td>router-collapse") == 1
+        assert re.search(r"^\| `    2` \| `▁+.*router-collapse", markdown.read_text(), re.MULTILINE)
+
+
+def test_layer_with_the_figures_of_one_that_is_ill_is_not_called_well(tmp_path: Path) -> None:
+    """A third of the steps too few for layer 1 to be told."""
+    found = [row | {"dropped": 2048} if row["step"] >= (60 if row["layer"] == 0 else 118) else row for row in rows(120, 2)]
+    (tmp_path / "a.jsonl").write_bytes(
+        lines([row | {"dropped": 8000} if row["layer"] and row["step"] > 117 else row for row in found])
+    )
+    layers = json.loads(run(tmp_path, "--json").stdout)["layers"]
+    assert [(layer["layer"], [one["alarm_step"] for one in layer["illnesses"]]) for layer in layers] == [(0, [62]), (1, [])]
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [

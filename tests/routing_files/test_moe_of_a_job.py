@@ -71,7 +71,7 @@ def test_job_without_a_probe_and_a_name_of_two_worlds_are_one_line_each(rank: su
         stop(other)
     assert rank.poll() is None
     assert (silent.returncode, silent.stdout) == (2, "")
-    assert "counts how it routes; start it with `pardbg run -- CMD`" in silent.stderr
+    assert "counts how it routes: no probe runs in it; start it with `pardbg run -- CMD`" in silent.stderr
     assert several.returncode == 2
     assert f"  pardbg moe --pid {rank.pid}" in several.stderr
 

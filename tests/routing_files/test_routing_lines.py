@@ -64,9 +64,7 @@ def test_line_with_what_no_router_gives_is_left_out_and_counted(hostile: bytes) 
     read = parse_routing_lines(GOOD + hostile + b"\n\n" + GOOD.replace(b"7", b"8"))
 
     assert [row.step for row in read.series[None].rows] == [7, 8]
-    assert [loss.detail.partition("; line 2: ")[0] for loss in read.losses] == [
-        "1 of 3 lines cannot be used and were left out"
-    ]
+    assert [loss.detail.partition("; line 2: ")[0] for loss in read.losses] == ["1 of 3 lines cannot be used and were left out"]
 
 
 @pytest.mark.parametrize(

@@ -195,3 +195,88 @@ def test_ranks_of_one_file_are_one_model() -> None:
 
     assert told(report) == (Status.HEALTHY, 0, [])
     assert report.coverage.by_collector == {"routing": 2}
+
+
+def _warm(row: Row, to_first: float) -> Row:
+    """The first of four EP ranks has this load over the mean; no single expert is to blame."""
+    other = (4 - to_first) / 3
+    return pour(row, [to_first * (0.8 if expert % 2 else 1.2) if expert < 4 else other for expert in range(EXPERTS)])
+
+
+def test_ep_rank_that_is_hot_all_along_is_told_so_and_a_rise_in_it_is_where_it_is_told_to_begin() -> None:
+    always = report_of(_warm(row, 1.65) for row in rows(STEPS, ep_size=4))
+    risen = report_of(_warm(row, 1.4 if row["step"] < ONSET else 1.8) for row in rows(STEPS, ep_size=4))
+
+    assert always.verdict is not None
+    assert always.verdict.since_step == 0
+    assert always.verdict.claim == "layer 0 loads EP rank 0 with 1.6 times the mean of its 4 EP ranks all along, since step 0"
+    assert risen.verdict is not None
+    assert risen.verdict.claim == (
+        f"layer 0 loads EP rank 0 with 1.8 times the mean of its 4 EP ranks since step {ONSET}; before, 1.4"
+    )
+
+
+def test_fault_that_began_outranks_what_was_there_all_along() -> None:
+    """Layer 0 is without two experts from the first step on; the capacity of layer 1 is cut, and that of layer 2 always was."""
+    found = []
+    for row in rows(STEPS, 3):
+        if row["layer"] == 0:
+            found.append(pour(row, [0.0 if expert in {3, 9} else 1.0 for expert in range(EXPERTS)]))
+        elif row["layer"] == 1 and row["step"] >= ONSET:
+            found.append(pour(row, [1.0] * 4 + [0.0] + [1.0] * 11))
+        else:
+            found.append(pour(row | {"capacity": 350}, [1.0] * EXPERTS) if row["layer"] == 2 else row)
+    report = report_of(found)
+
+    assert [(finding.kind, finding.layer, finding.since_step) for finding in report.findings] == [
+        (Kind.DEAD_EXPERTS, 1, ONSET),
+        (Kind.DEAD_EXPERTS, 0, 0),
+        (Kind.DROP_SPIKE, 2, 0),
+    ]
+
+
+def test_advice_goes_back_before_all_that_is_ill_and_says_none_where_nothing_was_counted_before() -> None:
+    def collapsing(onset: int) -> Report:
+        return report_of(collapse(row, onset) if row["step"] >= onset else row for row in rows(STEPS))
+
+    late, at_once = collapsing(ONSET).verdict, collapsing(0).verdict
+    assert late is not None
+    assert late.advice[0] == "Resume from a checkpoint before about step 285: a router seldom recovers by itself."  # drops: 301
+    assert at_once is not None
+    assert at_once.advice[0].startswith("No step that was counted lies well before it")
+
+
+def test_drops_that_begin_are_told_without_a_capacity_since_no_drop_is_a_measurement() -> None:
+    dropping = report_of(row | {"capacity": None, "dropped": 0 if row["step"] < ONSET else 2048} for row in rows(STEPS))
+
+    assert told(dropping) == (Status.DEGRADED, 3, [(Kind.DROP_SPIKE, 0)])
+    assert dropping.verdict is not None
+    assert dropping.verdict.claim == f"layer 0 drops 25% of what its tokens were assigned since step {ONSET}; before, 0"
+
+
+def test_counts_that_cannot_be_are_no_all_clear() -> None:
+    nothing = report_of(row | {"counts": [0] * EXPERTS, "dropped": 0} for row in rows(100))
+    beyond = report_of(row | {"dropped": 9000} for row in rows(100))
+    odd = report_of(row | {"ep_size": 5} for row in rows(100))
+
+    assert (exit_code(nothing), exit_code(beyond), exit_code(odd)) == (4, 4, 0)
+    assert nothing.notes[0].startswith("layer 0: No token was counted")
+    assert beyond.notes[0].startswith("layer 0: More is dropped than the counts hold")
+    assert odd.notes[0].startswith("layer 0: The EP ranks do not divide the experts evenly")
+
+
+def test_load_that_nothing_can_hold_gets_no_advice_of_a_capacity() -> None:
+    """One expert takes half: it would need eight times the mean."""
+    found = [
+        pour(row | {"top_k": 1, "tokens": 8192}, [15.0, *[1.0] * 15]) if row["step"] >= ONSET else row for row in rows(STEPS)
+    ]
+    drops = [one for one in (*report_of(found).findings, *report_of(found).set_aside) if one.kind is Kind.DROP_SPIKE]
+    assert [one.advice[0].partition("(")[0] for one in drops] == ["The load is concentrated "]
+
+
+def test_layer_that_is_given_other_experts_is_watched_anew_and_a_note_says_so() -> None:
+    report = report_of(row | ({"counts": row["counts"] * 2} if row["step"] >= 100 else {}) for row in rows(200, tokens=None))
+    assert (report.status, exit_code(report)) == (Status.HEALTHY, 0)
+    assert report.notes[0] == (
+        "layer 0: The number of experts changed, and what was before is not compared: it is watched anew from step 100"
+    )

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from pardbg.collectors.probe.places import ROOT_VARIABLE
 from pardbg.collectors.vitals.rank_routing import RankRouting
 from pardbg.collectors.vitals.signs import Signs
 from pardbg.watchdog.model.names import Kind
@@ -123,6 +124,7 @@ class WardRouting:
         """Reads what is new of ranks that live and count steps, and watches it."""
         newest = max((seen.step for seen in signs.values() if seen.step is not None), default=None)
         if newest is None:
+            self._look_elsewhere(signs)
             return
         living = [source for number, source in self._sources.items() if number in signs and signs[number].step is not None]
         try:
@@ -172,6 +174,12 @@ class WardRouting:
             self._feed(last_step)
             self._step_cost_s = (self.clock() - began_s) / max(last_step - after_step, 1)
             self._fed_step = last_step
+
+    def _look_elsewhere(self, signs: Mapping[int, Signs]) -> None:
+        """Where no step is seen and ranks keep their files in a folder of their user's choice, that may lie on a disk."""
+        for number, source in self._sources.items():
+            if number in signs and source.reader.rank.recorder.get(ROOT_VARIABLE):
+                source.read(self._fed_step)
 
     def _feed(self, last_step: int) -> None:
         merged = merge([source.take(last_step) for source in self._sources.values()])

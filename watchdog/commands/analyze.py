@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from pardbg.watchdog.commands.output_options import Destinations, output_options
+from pardbg.watchdog.commands.output_options import COURSE_CHARACTERS, Destinations, output_options
 from pardbg.watchdog.commands.progress import show_progress
 
 
@@ -34,12 +34,14 @@ def analyze(context: click.Context, paths: tuple[Path, ...], destinations: Desti
     kernel logs, answers of NCCL's RAS, step traces and profiles, MoE routing counts, in any mixture; files are recognised by
     content. Exit code: 0 healthy, 3 a fault was found, 4 undetermined.
     """
-    from pardbg.watchdog.commands.analysis import InterruptedAnalysis, analyze_paths  # noqa: PLC0415 - not for `--help`
+    from pardbg.watchdog.commands.analysis import InterruptedAnalysis, diagnose_paths  # noqa: PLC0415 - not for `--help`
+    from pardbg.watchdog.correlators.layer_health import find_layer_health  # noqa: PLC0415
 
     try:
         with show_progress(sys.stderr) as progress:
-            report = analyze_paths(paths, progress)
+            diagnosed = diagnose_paths(paths, progress)
     except InterruptedAnalysis as interrupted:
         destinations.publish(interrupted.report)
         raise click.Abort from interrupted
-    context.exit(destinations.publish(report))
+    layers = find_layer_health(diagnosed.situation, COURSE_CHARACTERS) if destinations.has_files else ()
+    context.exit(destinations.publish(diagnosed.report, layers))

@@ -4,7 +4,7 @@ import functools
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,10 @@ import click
 
 from pardbg.watchdog.errors import InputError
 from pardbg.watchdog.model.report import Report
+from pardbg.watchdog.model.routing_health import LayerHealth
+
+COURSE_CHARACTERS = 16
+"""How wide the course of a layer's figure is in a table."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +28,13 @@ class Destinations:
     markdown: Path | None
     is_strict: bool
 
-    def publish(self, report: Report) -> int:
-        """Writes the report everywhere it was asked for and returns the exit code."""
+    @property
+    def has_files(self) -> bool:
+        """Whether something is written besides stdout."""
+        return self.html is not None or self.markdown is not None
+
+    def publish(self, report: Report, layers: Sequence[LayerHealth] = ()) -> int:
+        """Writes the report everywhere it was asked for, files with the layers that route, and returns the exit code."""
         from pardbg.watchdog.outputs.as_json import render_json  # noqa: PLC0415 - renderers load only when there is a report
         from pardbg.watchdog.outputs.exit_code import exit_code  # noqa: PLC0415
         from pardbg.watchdog.outputs.html import render_html  # noqa: PLC0415
@@ -35,9 +44,9 @@ class Destinations:
         text = render_json(report) if self.as_json else render_terminal(report, width=screen_width(), color=wants_color())
         click.echo(text, nl=not text.endswith("\n"), color=True)  # first: a full disk must not cost the verdict
         if self.html is not None:
-            _write(self.html, render_html(report))
+            write_text(self.html, render_html(report, layers))
         if self.markdown is not None:
-            _write(self.markdown, render_markdown(report))
+            write_text(self.markdown, render_markdown(report, layers))
         return exit_code(report, strict=self.is_strict)
 
 
@@ -58,7 +67,12 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return functools.update_wrapper(wrapper, command)
 
 
-def _write(path: Path, text: str) -> None:
+def write_text(path: Path, text: str) -> None:
+    """Writes a file that was asked for.
+
+    Raises:
+        InputError: if it cannot be written.
+    """
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

@@ -1,6 +1,7 @@
 """From files or a job to how its layers route: what `pardbg moe` prints."""
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,30 +9,35 @@ from pathlib import Path
 
 import msgspec
 
+from pardbg.collectors.ended.look import find_ended_runs, read_run
+from pardbg.collectors.ended.selection import describe_ago, select_run
 from pardbg.collectors.jobs.find import find_world
 from pardbg.collectors.jobs.job_ids import check_job_name
 from pardbg.collectors.jobs.query import ChosenJob, JobQuery
-from pardbg.collectors.live.moment import now_rfc3339
+from pardbg.collectors.live.moment import as_rfc3339, now_rfc3339
 from pardbg.collectors.live.no_routing import explain_no_routing
 from pardbg.collectors.live.routing import read_routing_files
 from pardbg.watchdog.commands.analysis import diagnose_paths
 from pardbg.watchdog.commands.no_counts import why_no_counts
+from pardbg.watchdog.commands.output_options import COURSE_CHARACTERS
 from pardbg.watchdog.correlators.layer_health import find_layer_health
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.errors import AmbiguousJobError, InputError
 from pardbg.watchdog.judge.judge import Circumstances, judge_situation
-from pardbg.watchdog.model.evidence import Evidence
+from pardbg.watchdog.model.evidence import Evidence, JobDescription
 from pardbg.watchdog.model.names import CollectorName
 from pardbg.watchdog.model.report import Report
-from pardbg.watchdog.outputs.blocks import Depth, Page
+from pardbg.watchdog.outputs.blocks import Depth
 from pardbg.watchdog.outputs.exit_code import exit_code
+from pardbg.watchdog.outputs.html import render_html
+from pardbg.watchdog.outputs.markdown import render_markdown
 from pardbg.watchdog.outputs.page import build_page
 from pardbg.watchdog.outputs.sections.layers import BARS, PLAIN_BARS, layers_section
 from pardbg.watchdog.outputs.terminal import render_page
 from pardbg.watchdog.scan.description import describe_world
 from pardbg.watchdog.store.view import EvidenceView
 
-COURSE_CHARACTERS, COURSE_POINTS = 16, 50
+COURSE_POINTS = 50
 RETRY_S, WITHIN_S = 0.25, 2.0
 
 Progress = Callable[[str], None]
@@ -58,10 +64,16 @@ class RoutingHealth:
     def as_text(self, most: int, width: int, *, color: bool, is_plain: bool) -> str:
         """The page of the report, with a line a layer before the rest."""
         layers = find_layer_health(self.situation, COURSE_CHARACTERS)
-        page = build_page(self.report, Depth.NORMAL)
         first = (layers_section(layers, most, PLAIN_BARS if is_plain else BARS),) if layers else ()
-        whole = Page(status=page.status, claim=page.claim, facts=page.facts, sections=(*first, *page.sections))
-        return render_page(whole, width=width, color=color)
+        return render_page(build_page(self.report, Depth.NORMAL, first), width=width, color=color)
+
+    def as_html(self) -> str:
+        """The page with all layers."""
+        return render_html(self.report, find_layer_health(self.situation, COURSE_CHARACTERS))
+
+    def as_markdown(self, most: int) -> str:
+        """The short form."""
+        return render_markdown(self.report, find_layer_health(self.situation, COURSE_CHARACTERS), most)
 
 
 def look_at_files(paths: Sequence[Path], progress: Progress) -> RoutingHealth:
@@ -101,7 +113,13 @@ def look_at_job(job: str | None, pids: tuple[int, ...], progress: Progress) -> R
     """
     began_s = time.monotonic()
     progress("looking for the job's processes")
-    chosen = _find(job, pids)
+    query = JobQuery(job=job, pids=pids)
+    try:
+        chosen = _find(query)
+    except AmbiguousJobError:
+        raise
+    except InputError as error:
+        return _look_at_ended(query, error, began_s)
     evidence = _read(chosen)
     situation = Situation.of(EvidenceView.of(evidence))
     if not situation.routing.rows:
@@ -121,11 +139,40 @@ def look_at_job(job: str | None, pids: tuple[int, ...], progress: Progress) -> R
     return RoutingHealth(judge_situation(situation, circumstances), situation)
 
 
-def _find(job: str | None, pids: tuple[int, ...]) -> ChosenJob:
-    if job is not None:
-        check_job_name(job)
+def _look_at_ended(query: JobQuery, no_job: InputError, began_s: float) -> RoutingHealth:
+    """Reads what the ranks of a job that has ended here have counted.
+
+    Raises:
+        InputError: ``no_job`` if none is meant, or none of its ranks has counted anything.
+    """
+    chosen = select_run(find_ended_runs(os.environ), query, time.time_ns())
+    if chosen is None:
+        raise no_job
+    left, ago = read_run(chosen.run), describe_ago(chosen.run, time.time_ns())
+    counted = left.of_routing()
+    if not counted:
+        raise InputError(
+            f"no rank of {chosen.job_id}, which has {ago}, has left counts of how it routes",
+            remedy="see pardbg scan for why it ended; log counts to a file to keep them",
+        )
+    described = JobDescription(job=chosen.job_id, world_size=chosen.run.key.world_size)
+    own = Evidence(source=CollectorName.HOST, rank=None, observation=described, origin=counted[0].origin)
+    situation = Situation.of(EvidenceView.of([own, *counted]))
+    circumstances = Circumstances(
+        decided_at=now_rfc3339(),
+        took_s=round(time.monotonic() - began_s, 3),
+        source=chosen.source,
+        sampled_at=(as_rfc3339(chosen.run.ended_ns),),
+        notes=(f"the job has {ago}: these are the last steps that its ranks on this machine have counted",),
+    )
+    return RoutingHealth(judge_situation(situation, circumstances), situation)
+
+
+def _find(query: JobQuery) -> ChosenJob:
+    if query.job is not None:
+        check_job_name(query.job)
     try:
-        return find_world(JobQuery(job=job, pids=pids))
+        return find_world(query)
     except AmbiguousJobError as error:
         choices = tuple(choice.replace("pardbg scan", "pardbg moe", 1) for choice in error.choices)
         raise AmbiguousJobError(str(error), choices) from error

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from pardbg.watchdog.commands.agent_options import agent_options
-from pardbg.watchdog.commands.output_options import Destinations, output_options
+from pardbg.watchdog.commands.output_options import COURSE_CHARACTERS, Destinations, output_options
 from pardbg.watchdog.commands.progress import show_progress
 from pardbg.watchdog.errors import InputError, ParseError
 from pardbg.watchdog.positions.rules import CauseRule, cause_rules, parse_rules
@@ -139,12 +139,14 @@ def scan(context: click.Context, /, destinations: Destinations, **options: Any) 
     if options["is_kept"] and options["attach"] == "never":
         raise click.UsageError("--keep-attached asks for what --attach never forbids")
     from pardbg.watchdog.commands.scanning import Request, keep_evidence, run_scan  # noqa: PLC0415 - `--help` does not wait for it
+    from pardbg.watchdog.correlators.layer_health import layers_in  # noqa: PLC0415
 
     typed = context.get_parameter_source("remote_command") is click.core.ParameterSource.COMMANDLINE
     request = Request(**options, is_remote_typed=typed)
     with show_progress(sys.stderr) as progress:
         scanned = run_scan(request, progress)
-    code = destinations.publish(scanned.report)
+    layers = layers_in(scanned.evidence, COURSE_CHARACTERS) if destinations.has_files else ()
+    code = destinations.publish(scanned.report, layers)
     keep_evidence(request, scanned)
     if scanned.is_interrupted:
         raise click.Abort

@@ -1,18 +1,21 @@
 """Each layer that routes, with its newest figures, their course and what is ill: what `pardbg moe` shows, worst first."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
 from pardbg.watchdog.correlators.routing import by_gravity, find_ailing, rows_of_layers
 from pardbg.watchdog.correlators.routing_ailment import STRETCH_ROWS, Stretch, by_load
+from pardbg.watchdog.correlators.routing_notes import find_lost
 from pardbg.watchdog.correlators.situation import Situation
+from pardbg.watchdog.model.evidence import Evidence
 from pardbg.watchdog.model.names import Kind
-from pardbg.watchdog.model.routing import RoutingRow
+from pardbg.watchdog.model.routing import RoutingRow, RoutingSeries
 from pardbg.watchdog.model.routing_health import ExpertLoad, LayerHealth, ShownFigures, ShownIllness, Trend, TrendFigure
 from pardbg.watchdog.routing.doubts import is_remark
 from pardbg.watchdog.routing.figures import LayerFigures, measure
 from pardbg.watchdog.routing.illness import Illness
+from pardbg.watchdog.store.view import EvidenceView
 
 WORST_EXPERTS = 8
 
@@ -55,6 +58,12 @@ def find_layer_health(situation: Situation, points: int) -> tuple[LayerHealth, .
     order = list(dict.fromkeys(illness.layer for illness in ailing))
     known = [health for health in found if health is not None]
     return tuple(sorted((_compare(health, known) for health in known), key=lambda health: _badness(health, order)))
+
+
+def layers_in(evidence: Iterable[Evidence], points: int) -> tuple[LayerHealth, ...]:
+    """The same of evidence that is about more than routing; none where nothing was counted of it."""
+    counted = [item for item in evidence if isinstance(item.observation, RoutingSeries)]
+    return find_layer_health(Situation.of(EvidenceView.of(counted)), points) if counted else ()
 
 
 def _badness(health: LayerHealth, order: Sequence[int]) -> tuple[int, bool, float, int]:
@@ -101,7 +110,10 @@ def _describe(
             router_grad_norm=figures.router_grad_norm,
         ),
         illnesses=tuple(map(_name, ill)),
-        doubts=tuple(doubt for doubt in situation.routing_watch.layers[total.layer].doubts if not is_remark(doubt)),
+        doubts=(
+            *find_lost(situation),
+            *(doubt for doubt in situation.routing_watch.layers[total.layer].doubts if not is_remark(doubt)),
+        ),
         worst_experts=tuple(
             ExpertLoad(expert=expert, share=total.counts[expert] / figures.assignments)
             for expert in by_load(total.counts)[:WORST_EXPERTS]

@@ -70,7 +70,7 @@ def first_steps(situation: Situation) -> dict[int, int]:
 
 
 def find_safe_step(situation: Situation, ailing: Iterable[Illness]) -> int | None:
-    """A counted step well before anything fell ill, None where nothing was counted before. Beginnings are told late, not early."""
+    """A counted step well before anything fell ill, None where none was. Beginnings are told late, not early."""
     first = first_steps(situation)
     began = [illness.since_step for illness in ailing if illness.since_step > first.get(illness.layer, -1)]
     if not began:

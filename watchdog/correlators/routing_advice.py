@@ -9,6 +9,7 @@ from pardbg.watchdog.routing.model_watch import TOLD_FROZEN
 MUCH = 1.5
 """An expert's load over the mean from which it alone makes its rank hot."""
 
+SAME_LOAD = 1.2
 MOST_FACTOR = 4.0
 """A capacity beyond so many times the mean load is no advice: memory and time of every expert grow with it."""
 
@@ -29,7 +30,7 @@ def _collapse(ailment: Ailment) -> tuple[str, ...]:
 def _go_back(ailment: Ailment) -> tuple[str, ...]:
     """Only where a step before everything that is ill was counted; the beginning itself is told a little late."""
     if ailment.safe_step is None:
-        return ("No step that was counted lies well before it: find out from earlier counts, or the run's beginning, when it was well.",)
+        return ("No step that was counted lies well before it: see earlier counts, or the run's first steps.",)
     return (f"Resume from a checkpoint before about step {ailment.safe_step}: a router seldom recovers by itself.",)
 
 
@@ -62,7 +63,9 @@ def _drops(ailment: Ailment) -> tuple[str, ...]:
     advice = []
     if stretch is not None and then is not None and _is_cut(then.total.capacity, stretch.total.capacity):
         cut = f"from {then.total.capacity:g} to {stretch.total.capacity:g}"
-        advice.append(f"Restore the capacity: it fell {cut} at step {ill.since_step}, and the load did not change.")
+        is_same = stretch.figures.load_ratio_max <= SAME_LOAD * then.figures.load_ratio_max
+        load = "and the load did not change" if is_same else "and the load became less even, too"
+        advice.append(f"Restore the capacity: it fell {cut} at step {ill.since_step}, {load}.")
     elif stretch is not None:
         need = stretch.figures.load_ratio_max
         advice.append(
@@ -75,7 +78,8 @@ def _drops(ailment: Ailment) -> tuple[str, ...]:
     if predicted is not None and dropped is not None and dropped > 2 * predicted:
         advice.append("The mask drops more than the capacity explains: see that it ranks by probabilities, not by raw logits.")
     if ill.until_step is not None and ailment.safe_step is not None:
-        advice.append(f"What these tokens would have taught is lost: decide whether to go back to about step {ailment.safe_step}.")
+        back = f"decide whether to go back to about step {ailment.safe_step}"
+        advice.append(f"What these tokens would have taught is lost: {back}.")
     return tuple(advice)
 
 

@@ -12,10 +12,13 @@ from pardbg.watchdog.routing.figures import ep_loads
 from pardbg.watchdog.routing.illness import Illness
 from pardbg.watchdog.routing.step_up import find_step_up
 
+MOST_ROWS_EARLIER = 32
+"""A watch sees sums over sixteen rows: it dates a rise that is small too late by so much at most."""
+
 
 def redate(illness: Illness, rows: Sequence[RoutingRow]) -> Illness:
-    """The same, or since a later rise where it was there all along. ``rows`` are those of its layer."""
-    if illness.kind is not Kind.EP_IMBALANCE or not rows or illness.since_step > rows[0].step or not illness.ep_ranks:
+    """The same, or since a later rise where it was there all along; else since a rise a little earlier. ``rows``: its layer's."""
+    if illness.kind is not Kind.EP_IMBALANCE or not rows or not illness.ep_ranks:
         return illness
     steps, ratios = [], []
     for row in rows:
@@ -24,4 +27,10 @@ def redate(illness: Illness, rows: Sequence[RoutingRow]) -> Illness:
             steps.append(row.step)
             ratios.append(max(loads[rank] for rank in illness.ep_ranks) * len(loads))
     rise = find_step_up(ratios)
-    return replace(illness, since_step=steps[rise.place], usual=rise.before) if rise is not None else illness
+    if rise is None:
+        return illness
+    is_all_along = illness.since_step <= rows[0].step
+    is_a_little_earlier = any(step == illness.since_step for step in steps[rise.place : rise.place + MOST_ROWS_EARLIER])
+    if not is_all_along and not is_a_little_earlier:
+        return illness
+    return replace(illness, since_step=steps[rise.place], usual=rise.before)

@@ -7,13 +7,14 @@ from pardbg.watchdog.correlators.routing import find_ailing, is_harm
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.model.evidence import Absence
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName, Kind
+from pardbg.watchdog.model.routing import RoutingSeries
 from pardbg.watchdog.routing.doubts import is_remark
 from pardbg.watchdog.routing.illness import Illness
 
 LEAST_STEPS = 50
 """Below it nothing can be told from a warm-up or from chance."""
 MOST_NOTES = 8
-_LOST = frozenset({AbsenceReason.LOST, AbsenceReason.UNREADABLE, AbsenceReason.DENIED, AbsenceReason.TIMED_OUT})
+_UNREAD = frozenset({AbsenceReason.UNREADABLE, AbsenceReason.DENIED, AbsenceReason.TIMED_OUT})
 
 
 def routing_notes(situation: Situation) -> tuple[str, ...]:
@@ -28,7 +29,7 @@ def routing_notes(situation: Situation) -> tuple[str, ...]:
 
 def why_unsure(situation: Situation) -> str:
     """Why nothing being ill does not mean that routing is well; empty if it does."""
-    lost = next(_lost(situation), "")
+    lost = next(find_lost(situation), "")
     if lost:
         return f"{_counted(situation)}: nothing that could be read is ill, but {lost}"
     steps = _count_steps(situation)
@@ -38,12 +39,17 @@ def why_unsure(situation: Situation) -> str:
     return f"{_counted(situation)}: nothing is ill, but what was counted does not add up" if is_doubtful else ""
 
 
-def _lost(situation: Situation) -> Iterator[str]:
-    """What was counted and cannot be used, where it is most of it or the newest."""
+def find_lost(situation: Situation) -> Iterator[str]:
+    """What was counted and cannot be used, where it is most of it or the newest; all counts of a rank, too."""
+    counted = {item.rank for item in situation.view.evidence if isinstance(item.observation, RoutingSeries)}
     for item in situation.view.absences:
         absence = item.observation
-        if item.source is CollectorName.ROUTING and isinstance(absence, Absence) and absence.reason in _LOST:
+        if item.source is not CollectorName.ROUTING or not isinstance(absence, Absence):
+            continue
+        if absence.reason is AbsenceReason.LOST:
             yield absence.detail
+        elif absence.reason in _UNREAD and item.rank is not None and item.rank not in counted:
+            yield f"of rank {item.rank} {absence.detail}"
 
 
 def _details(situation: Situation) -> Iterator[str]:

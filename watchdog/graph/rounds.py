@@ -110,7 +110,7 @@ def _track(rank: int, recording: Recording, calls: Sequence[Call], groups: Group
 
 def _ends_on_one_host(view: EvidenceView, groups: Groups, tracks: _Tracks) -> dict[tuple[int, int], int]:
     """When the collectives of groups on one host ended, by (group, seq): when their last member came."""
-    local = {group.index for group in groups.groups if _is_on_one_host(view, group, tracks)}
+    local = {group.index for group in groups.groups if _is_on_one_host(view, group)}
     came: dict[tuple[int, int], list[int]] = {}
     for track in tracks.values():
         for call in track:
@@ -119,13 +119,13 @@ def _ends_on_one_host(view: EvidenceView, groups: Groups, tracks: _Tracks) -> di
     return {key: max(times) for key, times in came.items() if len(times) == len(groups.groups[key[0]].ranks)}
 
 
-def _is_on_one_host(view: EvidenceView, group: Group, tracks: _Tracks) -> bool:
+def _is_on_one_host(view: EvidenceView, group: Group) -> bool:
     hosts = {view.host(rank) for rank in group.ranks}
-    return len(hosts) == 1 and None not in hosts and all(rank in tracks for rank in group.ranks)
+    return len(hosts) == 1 and None not in hosts
 
 
 def _note_waits(track: Sequence[_Call], ends: Mapping[tuple[int, int], int]) -> None:
-    """Notes of each call how long it waited, and what the rank had waited in others since its last call in that group."""
+    """Notes of each call how long it waited, and what the rank had waited elsewhere since its last round of that group."""
     waited_ns = 0
     last_here: dict[int, int] = {}
     for call in track:
@@ -134,7 +134,8 @@ def _note_waits(track: Sequence[_Call], ends: Mapping[tuple[int, int], int]) -> 
         if end_ns is not None:
             call.wait_ns = max(0, end_ns - call.created_ns)
             waited_ns += call.wait_ns
-        last_here[call.group] = waited_ns
+        if call.seq >= 0:  # a transfer is no round of the group: what it waited there makes it late to the next one
+            last_here[call.group] = waited_ns
 
 
 def _rounds_of(group: Group, tracks: _Tracks) -> Rounds | None:

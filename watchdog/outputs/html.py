@@ -1,20 +1,25 @@
 """A report as one HTML file: no scripts, nothing loaded from elsewhere, the report's JSON at its end."""
 
+from collections.abc import Sequence
+
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pardbg.watchdog.model.report import Report
+from pardbg.watchdog.model.routing_health import LayerHealth
 from pardbg.watchdog.model.text import printable_text
 from pardbg.watchdog.outputs.as_json import render_json
 from pardbg.watchdog.outputs.blocks import Block, Depth, Text, Verbatim
 from pardbg.watchdog.outputs.page import build_page
 from pardbg.watchdog.outputs.phrases import name_job
+from pardbg.watchdog.outputs.sections.layers import layers_section
 
 
-def render_html(report: Report) -> str:
-    """Render the complete report: every fact, place and finding is listed."""
+def render_html(report: Report, layers: Sequence[LayerHealth] = ()) -> str:
+    """Render the complete report: every fact, place and finding is listed, and every layer that routes."""
+    first = (layers_section(layers, len(layers)),) if layers else ()
     template = _environment().get_template("report.html.j2")
     return template.render(
-        page=build_page(report, Depth.FULL),
+        page=build_page(report, Depth.FULL, first),
         job=printable_text(name_job(report.job)),
         json=render_json(report),
     )

@@ -1,11 +1,13 @@
 """A report as short Markdown, to paste into an issue tracker or a chat: nothing in it can act as markup or ping anybody."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pardbg.watchdog.model.report import Report
+from pardbg.watchdog.model.routing_health import LayerHealth
 from pardbg.watchdog.outputs.blocks import Block, Depth, Facts, Item, Items, Paragraph, Step, Table, Text, Verbatim
 from pardbg.watchdog.outputs.page import build_page
+from pardbg.watchdog.outputs.sections.layers import layers_section
 
 _MARKUP = re.compile(r"[\\`*|~\[\]$]|(?<![^\W_])_|_(?![^\W_])")
 _LEADING_MARKUP = re.compile(r"^(\d*)([#+\-=.)])(?=[#\-=\s]|$)")
@@ -14,9 +16,10 @@ _BACKTICKS = re.compile(r"`+")
 _ZERO_WIDTH_SPACE = "\u200b"
 
 
-def render_markdown(report: Report) -> str:
-    """Render the short form of a report. Bold lines serve as titles, since chats know no headings."""
-    page = build_page(report, Depth.BRIEF)
+def render_markdown(report: Report, layers: Sequence[LayerHealth] = (), most: int = Depth.BRIEF.item_limit) -> str:
+    """Render the short form of a report, and ``most`` of the layers. Bold lines serve as titles: chats know no headings."""
+    first = (layers_section(layers, most, all_of_them="`pardbg moe` shows all"),) if layers else ()
+    page = build_page(report, Depth.BRIEF, first)
     parts = [f"**{page.status.value.upper()}**: {escape_prose(page.claim)}", _render_block(page.facts)]
     for section in page.sections:
         parts.append(f"**{escape_prose(section.title)}**")

@@ -1,6 +1,6 @@
 """A report in words: the one place that decides what is said, and in which order."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pardbg.watchdog.model.report import Report
 from pardbg.watchdog.outputs.blocks import Depth, Page, Section
@@ -30,13 +30,16 @@ SECTIONS: tuple[Callable[[Report, Depth], Section | None], ...] = (
 )
 
 
-def build_page(report: Report, depth: Depth) -> Page:
-    """Put a report into words. Every text on the page is printable; renderers still escape for their own format."""
+def build_page(report: Report, depth: Depth, first: Sequence[Section] = ()) -> Page:
+    """Put a report into words. Every text on the page is printable; renderers still escape for their own format.
+
+    ``first`` are sections of what no report holds, and come before all others.
+    """
     shown = printable(report)
     sections = (build(shown, depth) for build in SECTIONS)
     return Page(
         status=shown.status,
         claim=headline.claim(shown),
         facts=headline.facts(shown),
-        sections=tuple(section for section in sections if section is not None),
+        sections=(*first, *(section for section in sections if section is not None)),
     )

@@ -71,7 +71,7 @@ class Doubts:
             text for text in (_about_drops(figures), self._about_sums(row, figures), _about_capacity(row, figures)) if text
         }
         found |= self._about_losses(figures)
-        if row.ep_size is not None and len(row.counts) % row.ep_size:
+        if row.ep_size and len(row.counts) % row.ep_size:
             found.add(EP_ODD)
         self._runs = {text: self._runs.get(text, 0) + 1 for text in found}
         self._counts = row.counts

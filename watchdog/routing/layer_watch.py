@@ -107,7 +107,7 @@ def _top_k(row: RoutingRow, figures: LayerFigures) -> int:
 
 
 def _drops(row: RoutingRow, figures: LayerFigures) -> float | None:
-    """By the mask, where 0 is a measurement, too; else as predicted, which without a capacity is none; None if it is no share."""
+    """By the mask, where 0 is measured, too; else as predicted, if there is a capacity or a drop; None if it is no share."""
     told, predicted = figures.drop_ratio, figures.predicted_drop_ratio
     ratio = told if told is not None else predicted if row.capacity is not None or predicted else None
     return ratio if ratio is not None and 0 <= ratio <= 1 else None

@@ -39,7 +39,7 @@ def scan_ended(query: JobQuery, settings: Settings, progress: Progress) -> Scann
         return None
     progress(f"reading what {len(chosen.run.ranks)} ranks have left")
     found = read_run(chosen.run)
-    left = (*evidence_of(found, chosen.run), *_kernel_log(chosen.run))
+    left = (*evidence_of(found, chosen.run), *found.of_routing(), *_kernel_log(chosen.run))
     unseen = absent_elsewhere(replace(chosen.run.world, evidence=left), "this machine")
     evidence = (found.describe(chosen.job_id), *unseen, *left)
     circumstances = Circumstances(

@@ -259,3 +259,15 @@ def test_a_router_whose_layer_has_a_capacity_does_not_know_what_is_dropped() -> 
             router(ROWS)
         watched.end_step()
         assert [row.dropped for row in watched.last()] == [0.0, None]
+
+
+def test_a_model_that_was_made_before_anybody_listened_is_found() -> None:
+    router = stand_ins.TokenChoiceTopKRouter()
+    model = Model(router)
+    with watching() as watched:
+        watched.routers.find_made()
+        _, ids = router(ROWS)[:2]
+        watched.end_step()
+        assert watched.last()[0].counts == tuple(count // 2 for count in plain(ids))
+        assert watched.read().names == {0: "layers.0.mlp.router"}
+        assert model.training

@@ -40,6 +40,20 @@ def test_ids_with_a_mask_and_a_capacity_give_both_kinds_of_drops(probe: Any) -> 
         assert watched.read().names == {7: "layers.7.moe"}
 
 
+def test_the_gradient_of_a_reported_router_is_read_and_without_the_router_it_is_not_known(probe: Any) -> None:
+    with watching() as watched:
+        router = torch.nn.Linear(3, 4)
+        optimizer = torch.optim.SGD(router.parameters(), lr=0.1)
+        logits = router(torch.ones(4, 3))
+        probe.report_routing(0, experts=IDS, logits=logits, router=router)
+        probe.report_routing(1, experts=IDS, logits=logits, router=router.weight)
+        probe.report_routing(2, experts=IDS, logits=logits)
+        logits.square().sum().backward()
+        watched.end_step(optimizer)
+        expected = pytest.approx(router.weight.grad.norm().item()) if router.weight.grad is not None else 0
+        assert [row.router_grad_norm for row in watched.last()] == [expected, expected, None]
+
+
 def test_what_makes_no_sense_is_noted_and_does_not_raise(probe: Any) -> None:
     with watching():
         probe.report_routing(0, experts=IDS)

@@ -21,12 +21,12 @@ _SCALES = {
 """Where the bars begin, and the least at which they end: the noise of a layer that is well stays low."""
 
 
-def layers_section(layers: Sequence[LayerHealth], most: int, bars: str = BARS) -> Section:
-    """A table of the first ``most`` layers, and what its columns mean."""
+def layers_section(layers: Sequence[LayerHealth], most: int, bars: str = BARS, all_of_them: str = "") -> Section:
+    """A table of the first ``most`` layers, and what its columns mean; ``all_of_them`` says where the others are."""
     tops = {figure: _top(layers, figure) for figure in TrendFigure}
     rows = tuple(_row(health, tops[health.trend.figure], bars) for health in layers[:most])
     left = len(layers) - most
-    more = (Paragraph(text=f"... and {left} more; --layers {len(layers)} shows all."),) if left > 0 else ()
+    more = (Paragraph(text=f"... and {left} more; {all_of_them or f'--layers {len(layers)} shows all'}."),) if left > 0 else ()
     steps = f"steps {layers[0].trend.first_step}-{layers[0].trend.last_step}"
     table = Table(columns=("layer", steps, "load", "dropped", "dead", "EP", "state"), rows=rows)
     return Section(title="Layers", blocks=(table, *more, Paragraph(text=_LEGEND)))
