@@ -3,7 +3,7 @@
 import pytest
 
 from pardbg.watchdog.bench.reading_files import diagnose_files
-from pardbg.watchdog.model.names import Cause, Kind
+from pardbg.watchdog.model.names import Cause, Confidence, Kind
 from pardbg.watchdog.model.report import Report
 from pardbg.watchdog.sim.casebook.draw import Draw
 from pardbg.watchdog.sim.casebook.job import Job
@@ -48,13 +48,13 @@ def test_ranks_that_leave_while_another_trains_are_no_stuck_teardown() -> None:
     assert kind_of(diagnose_files(job.files)) is not Kind.TEARDOWN_STUCK
 
 
-def diverged(error: str) -> Report:
-    """Rank 2 saves on an exception, the others train."""
-    job = job_of()
+def diverged(error: str, *also: int, handler: str = "on_exception") -> Report:
+    """Rank 2 saves on an exception, and these save as well; the others train."""
+    job = job_of(4 + 4 * len(also))
     job.step(3)
-    frames = [job.draw.own(name) for name in ("save_checkpoint", "on_exception")]
-    job.issue(Op.BROADCAST, 256, ranks=[2], at=job.at(Op.BROADCAST, *frames), is_done=False)
-    job.issue(Op.ALL_REDUCE, 64, ranks=job.others(2), is_done=False)
+    frames = [job.draw.own(name) for name in ("save_checkpoint", handler)]
+    job.issue(Op.BROADCAST, 256, ranks=[2, *also], at=job.at(Op.BROADCAST, *frames), is_done=False)
+    job.issue(Op.ALL_REDUCE, 64, ranks=job.others(2, *also), is_done=False)
     job.log(2, traceback(2, error, ("/app/train.py", 9, "step")))
     return diagnose_files(job.files)
 
@@ -68,6 +68,11 @@ def test_exception_of_its_own_that_leads_a_rank_elsewhere_comes_first() -> None:
 def test_exception_that_says_that_a_peer_was_lost_is_not_what_came_first() -> None:
     report = diverged("RuntimeError: [/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:1148")
     assert kind_of(report) is Kind.DESYNC
+
+
+def test_exception_that_nothing_handles_or_that_not_all_who_went_elsewhere_have_is_not_what_came_first() -> None:
+    assert kind_of(diverged("ValueError: empty batch", handler="on_evaluate")) is Kind.DESYNC
+    assert kind_of(diverged("ValueError: empty batch", 3)) is Kind.DESYNC
 
 
 def test_ranks_that_were_aborted_and_are_waited_for_are_candidates_and_not_accused() -> None:
@@ -145,6 +150,7 @@ def test_where_all_others_wait_for_a_rank_inside_another_library_it_is_a_matter_
     verdict = in_rpc().verdict
     assert verdict is not None
     assert (verdict.kind, verdict.cause, verdict.culprits) == (Kind.COMM_STUCK, Cause.FOREIGN_COMM, ())
+    assert (verdict.confidence, verdict.victims) == (Confidence.SUGGESTED, (0, 1, 2, 3))  # it was looked at once
 
 
 def test_a_wait_inside_another_library_may_be_for_a_rank_that_is_idle_or_was_not_seen() -> None:
@@ -152,7 +158,9 @@ def test_a_wait_inside_another_library_may_be_for_a_rank_that_is_idle_or_was_not
     assert kind_of(in_rpc(unseen=3)) is NOT_SURE
 
 
-def jammed(*, works: int | None = None, elsewhere: int | None = None, is_outstanding: bool = False) -> Kind | None:
+def jammed(
+    *, works: int | None = None, elsewhere: int | None = None, is_outstanding: bool = False, seconds: int = 60
+) -> Kind | None:
     """All stand in launches, their GPUs spin."""
     job = job_of()
     job.step(3)
@@ -161,7 +169,7 @@ def jammed(*, works: int | None = None, elsewhere: int | None = None, is_outstan
     for rank in job.ranks:
         frames = () if rank == elsewhere else LAUNCH_TOP
         job.stand(rank, *frames, *job.base, is_native=True)
-        job.gpu(rank, util=97, power_w=600 if rank == works else 90, mem_util=40 if rank == works else 0)
+        job.gpu(rank, util=97, power_w=600 if rank == works else 90, mem_util=40 if rank == works else 0, seconds=seconds)
     return kind_of(diagnose_files(job.files))
 
 
@@ -173,6 +181,7 @@ def test_launches_behind_a_gpu_that_works_or_beside_a_rank_elsewhere_are_no_faul
     assert jammed(works=2) is not Kind.DEVICE_STUCK
     assert jammed(elsewhere=2) is not Kind.DEVICE_STUCK
     assert jammed(is_outstanding=True) is Kind.COMM_STUCK
+    assert jammed(seconds=8) is not Kind.DEVICE_STUCK  # some other step may have ended in between
 
 
 def test_a_rank_that_waits_for_a_device_that_nobody_saw_is_a_candidate_and_not_accused() -> None:

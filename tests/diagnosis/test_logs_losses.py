@@ -58,3 +58,11 @@ def test_a_loss_of_a_rank_that_lives_elsewhere_is_history() -> None:
 def test_a_launchers_own_end_of_all_ranks_is_no_loss() -> None:
     text = "[rank{0}]: W1129 14:23:01.755000 9 api.py:1028] Received Signals.SIGTERM death signal, shutting down workers\n"
     assert report_of({f"rank{rank}.log": text.format(rank) for rank in range(2)} | job(2)).verdict is None
+
+
+def test_connections_that_close_once_all_have_returned_are_no_loss() -> None:
+    ends = ", ".join(
+        f'{{"rank": {rank}, "pid": {rank + 1}, "process": {{"state": "gone", "exit_code": 0}}}}' for rank in range(2)
+    )
+    ended = {"job.json": f'{{"job": "j", "world_size": 2, "ranks": [{ends}]}}'}
+    assert report_of({"rank1.log": should_dump(1)} | ended).verdict is None

@@ -5,7 +5,7 @@ import pytest
 from pardbg.watchdog.model.names import Cause, Confidence, Kind, Scope
 from pardbg.watchdog.model.report import Report
 from tests.collectors.dumps import make_entry, outstanding
-from tests.diagnosis.log_files import candidates, job, nccl, report_of, setting_up, told
+from tests.diagnosis.log_files import TRACEBACK, candidates, job, nccl, report_of, setting_up, told
 from tests.diagnosis.test_hand_made import evidence_from
 
 PORT = "NET/IB : Got async event : port error"
@@ -157,3 +157,23 @@ def test_settings_that_forbid_the_better_way_are_a_note() -> None:
         "NCCL may not copy between GPUs directly (NCCL_P2P_DISABLE is set)"
     ]
     assert any("GPU Direct RDMA is off" in note for note in report.notes)
+
+
+def test_a_host_that_has_infiniband_and_sockets_is_not_odd() -> None:
+    lines = [
+        nccl(host, 100, 0, "NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.0.0.2<0>") for host in ("n1", "n2", "n3", "n4")
+    ]
+    text = "".join(lines) + nccl("n4", 100, 0, "NET/Socket : Using [0]eth0:10.0.0.5<0>")
+    assert report_of({"nccl.log": text} | job(4)).verdict is None
+
+
+def test_errors_of_the_network_beside_an_error_of_a_ranks_own_are_not_what_came_first() -> None:
+    raised = {"rank2.log": "[rank2]: " + TRACEBACK.format(exception="ValueError: x").replace("\n", "\n[rank2]: ")}
+    report = report_of({"nccl.log": nccl("n1", 100, 0, PORT, "WARN")} | raised | job(4))
+    assert [finding.kind for finding in report.findings if finding.kind is Kind.COMM_STUCK] == []
+
+
+def test_errors_of_the_network_are_not_told_of_a_job_whose_recorders_show_nobody_waiting() -> None:
+    rings = {rank: [make_entry(0), make_entry(1)] for rank in range(4)}
+    report = report_of({"nccl.log": nccl("n1", 100, 0, PORT, "WARN")} | job(4), *evidence_from(rings))
+    assert [finding.kind for finding in report.findings if finding.kind is Kind.COMM_STUCK] == []

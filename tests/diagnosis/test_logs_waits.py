@@ -277,3 +277,29 @@ def test_a_job_that_returned_in_peace_is_not_accused_for_what_its_logs_grumble()
 
 def test_a_quiet_log_is_no_finding() -> None:
     assert report_of({"rank0.log": "[rank0]: step 1\n[rank0]: step 2\n"} | job(1)).verdict is None
+
+
+def test_who_has_fewest_to_look_after_is_known_only_among_three_and_alone() -> None:
+    for counts in ((84, 103), (84, 84, 103)):
+        report = report_of({f"rank{rank}.log": heartbeat(rank, count) for rank, count in enumerate(counts)} | job(len(counts)))
+        assert candidates(report) == set()
+
+
+def test_a_wait_from_before_the_end_of_the_training_is_no_matter_of_leaving() -> None:
+    over = "2026-11-29 14:40:00,120 INFO Training completed.\n"
+    files = {"rank0.log": over + heartbeat(0, 2), "rank1.log": timed_out(1, 41)}
+    assert told(report_of(files | job(2))) == NOTHING
+
+
+@pytest.mark.parametrize(
+    "waits",
+    [
+        pytest.param([timed_out(0, 41), timed_out(1, 42)], id="two operations"),
+        pytest.param(
+            [timed_out(rank, 41, group="PG ID 1 PG GUID 4(TP) ", group_rank=rank) for rank in range(2)], id="part of the ranks"
+        ),
+    ],
+)
+def test_a_stack_elsewhere_accuses_only_where_all_others_wait_in_one_operation_of_all(waits: list[str]) -> None:
+    files = {f"rank{rank}.log": text for rank, text in enumerate(waits)}
+    assert told(report_of(files | job(3), stack(2, *TOKENIZING)))[2] == set()

@@ -11,6 +11,7 @@ from pardbg.watchdog.routing.doubts import SETTLED, is_remark
 from pardbg.watchdog.routing.explaining import explains
 from pardbg.watchdog.routing.layer_watch import LayerWatch
 from pardbg.watchdog.routing.model_watch import ALL_FROZEN, NONE_LEARNS, TOLD_FROZEN, RoutingWatch
+from pardbg.watchdog.routing.no_gradient import NoGradientWatch
 
 from .making import EVEN, fed, found, row, with_drops
 
@@ -158,3 +159,23 @@ def test_a_collapse_explains_dead_experts_of_its_layer_and_is_told_first() -> No
     assert (collapse.kind, dead.kind, collapse.experts[:2]) == (Kind.ROUTER_COLLAPSE, Kind.DEAD_EXPERTS, (0, 1))
     assert explains(collapse, dead)
     assert not explains(dead, collapse)
+
+
+def without_gradient(norm: float, others: float | None, count: int) -> bool:
+    """Whether a layer that has had no gradient since its first row is told, with no past of its own."""
+    watch = NoGradientWatch(0)
+    for step in range(count):
+        watch.feed(step, norm, others)
+    return watch.alarm.illness is not None
+
+
+def test_router_with_nothing_to_compare_is_without_gradient_after_long_only() -> None:
+    assert without_gradient(0.0, None, 26) is False  # twenty alone, then eight on end
+    assert without_gradient(0.0, None, 27) is True
+    assert without_gradient(0.0, 1e-2, 8) is True
+
+
+def test_router_that_is_as_small_as_the_others_is_not_without_gradient() -> None:
+    assert without_gradient(5e-8, 1e-5, 40) is False  # the whole model is at the end of its schedule
+    assert without_gradient(5e-8, 1e-2, 40) is True
+    assert without_gradient(1e-6, 1e-1, 40) is False  # small, and not nothing

@@ -38,3 +38,24 @@ def test_a_sum_of_which_a_part_is_not_known_is_not_known() -> None:
     unknown = RoutingSeries(rows=(RoutingRow(step=0, layer=0, counts=(1, 1), loss=4.0),))
     (row,) = merge([known, unknown]).rows
     assert (row.dropped, row.loss) == (None, 3.0)
+
+
+def test_the_number_of_experts_that_most_ranks_have_holds() -> None:
+    sizes = [(1, 1), (2, 2), (3, 3, 3)]
+    (row,) = merge([RoutingSeries(rows=(RoutingRow(step=0, layer=0, counts=counts),)) for counts in sizes]).rows
+    assert row.counts == (3, 3)
+
+
+def test_a_rank_that_has_ended_is_not_waited_for_and_one_that_is_sixteen_steps_behind_is() -> None:
+    def last(behind: int) -> int:
+        rows = [RoutingRow(step=step, layer=0, counts=(1, 1)) for step in range(40)]
+        series = [RoutingSeries(rows=tuple(rows)), RoutingSeries(rows=tuple(rows[: 40 - behind]))]
+        return merge(series).rows[-1].step
+
+    assert (last(16), last(17)) == (23, 39)
+
+
+def test_a_loss_without_any_assignment_is_a_mean_of_all_alike() -> None:
+    series = [RoutingSeries(rows=(RoutingRow(step=0, layer=0, counts=(0, 0), loss=loss),)) for loss in (1.0, 3.0)]
+    (row,) = merge(series).rows
+    assert row.loss == 2.0

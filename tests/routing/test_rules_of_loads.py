@@ -6,6 +6,7 @@ import pytest
 
 from pardbg.watchdog.model.names import Kind
 from pardbg.watchdog.routing.dead_experts import DeadExpertsWatch
+from pardbg.watchdog.routing.drop_spike import DropWatch
 
 from .making import fed, found, row, with_drops
 
@@ -67,3 +68,47 @@ def test_silence_from_before_a_restart_does_not_count() -> None:
 )
 def test_drops_that_need_not_matter_are_not_told(ratios: list[float]) -> None:
     assert found(fed(with_drops(ratios))) == {}
+
+
+def test_experts_that_balancing_brings_back_are_not_told_as_dead() -> None:
+    """Two of three get tokens again just before the third would be told; without their return it is told."""
+
+    def dead_after(back: int) -> bool:
+        watch = DeadExpertsWatch(0)
+        for step in range(22):
+            watch.feed(step, (100,) * 5 + ((100, 100, 0) if step >= back else (0, 0, 0)), 87.5)
+            if step < back:
+                watch.alarm.end(step)  # whatever was told of all three
+        return watch.alarm.illness is not None
+
+    assert dead_after(back=21) is False
+    assert dead_after(back=10) is True
+
+
+def test_experts_that_came_back_long_ago_excuse_no_dead_one() -> None:
+    watch = DeadExpertsWatch(0)
+    for step in range(90):
+        watch.feed(step, (100,) * 6 + (0 if step < 25 else 100, 100 if step < 60 else 0), 87.5)
+    assert watch.alarm.illness is not None
+    assert watch.alarm.illness.experts == (7,)
+
+
+def told_drops(ratios: list[float], restart_at: int | None = None) -> bool:
+    watch = DropWatch(0)
+    for step, ratio in enumerate(ratios):
+        if step == restart_at:
+            watch.restart()
+        watch.feed(step, ratio, 512.0, learn=True)
+    return watch.alarm.illness is not None
+
+
+def test_drops_after_a_restart_are_a_new_beginning() -> None:
+    ratios = [0.01] * 40 + [0.4 * 0.95**step for step in range(12)]
+    assert told_drops(ratios) is True
+    assert told_drops(ratios, restart_at=40) is False
+    assert told_drops([0.01] * 40 + [0.9] * 9, restart_at=40) is False  # nine steps are no past
+
+
+def test_a_long_illness_does_not_become_what_is_usual() -> None:
+    """Its second time is told as its first one was."""
+    assert told_drops([0.01] * 40 + [0.4] * 200 + [0.01] * 20 + [0.25] * 4) is True

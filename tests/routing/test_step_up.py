@@ -6,7 +6,7 @@ from pardbg.watchdog.routing.step_up import StepUp, find_step_up
 
 
 def test_rise_from_one_level_to_another_is_found_where_it_is() -> None:
-    assert find_step_up([1.35] * 60 + [1.6] * 40) == StepUp(60, pytest.approx(1.35), pytest.approx(1.6))
+    assert find_step_up([1.25] * 60 + [1.5] * 40) == StepUp(60, 1.25, 1.5)
 
 
 @pytest.mark.parametrize(

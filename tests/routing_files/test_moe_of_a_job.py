@@ -80,3 +80,12 @@ def test_job_without_a_probe_and_a_name_of_two_worlds_are_one_line_each(rank: su
 def test_scan_of_a_job_that_does_not_hang_tells_of_its_routing(rank: subprocess.Popen[str]) -> None:
     whole = json.loads(run("scan", "--pid", str(rank.pid), "--json", "--interval", "1").stdout)
     assert ("drop-spike", 1) in {(finding["kind"], finding["layer"]) for finding in whole["findings"]}
+
+
+def test_routing_of_a_rank_that_was_killed_is_told_from_what_it_left(rank: subprocess.Popen[str]) -> None:
+    rank.kill()
+    rank.wait()
+    answer = run("moe", "--pid", str(rank.pid))
+    assert answer.returncode == 3
+    assert answer.stdout.startswith("DEGRADED  layer 1 drops 33%")
+    assert "these are the last steps" in " ".join(answer.stdout.split())

@@ -17,7 +17,7 @@ MOST_ROWS_EARLIER = 32
 
 
 def redate(illness: Illness, rows: Sequence[RoutingRow]) -> Illness:
-    """The same, or since a later rise where it was there all along; else since a rise a little earlier. ``rows``: its layer's."""
+    """The same, or since a later rise where it was there all along, or since one a little earlier. ``rows``: its layer's."""
     if illness.kind is not Kind.EP_IMBALANCE or not rows or not illness.ep_ranks:
         return illness
     steps, ratios = [], []
