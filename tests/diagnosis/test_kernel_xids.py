@@ -28,9 +28,7 @@ def xid(code: int, gpu: int = 3, at: str = NEAR, more: str = "") -> str:
     return f"{at} h1 kernel: NVRM: Xid (PCI:0000:{gpu:02x}:00): {code}{more}, pid=9, name=python3\n"
 
 
-def job(
-    *, host: str = "h1", has_pci: bool = True, has_pids: bool = True, hosts: Mapping[int, str] | None = None
-) -> Evidence:
+def job(*, host: str = "h1", has_pci: bool = True, has_pids: bool = True, hosts: Mapping[int, str] | None = None) -> Evidence:
     """Four ranks, whose GPUs have their ranks as bus numbers."""
     ranks = tuple(
         RankDescription(

@@ -9,6 +9,7 @@ TEST_LEAVING = "tests/casebook/test_leaving.py::"
 TEST_RULES = "tests/casebook/test_rules.py::"
 TEST_RULES_OF_CASES = "tests/casebook/test_rules_of_cases.py::"
 TEST_KERNEL_LINKS = "tests/diagnosis/test_kernel_links.py::"
+FOREIGN_WAIT = "watchdog/correlators/foreign_wait.py"
 
 HANGS = (
     Edit(
@@ -66,5 +67,51 @@ HANGS = (
         " - situation.view.ended_ranks\n",
         "\n",
         (f"{TEST_LEAVING}test_ranks_that_have_left_do_not_keep_the_others_from_being_stuck",),
+    ),
+    Edit(
+        "of those who went elsewhere all must have raised",
+        HANDLED_EXCEPTION,
+        "if ranks and ranks == found.sides.minority:",
+        "if ranks:",
+        (
+            f"{TEST_RULES_OF_CASES}test_exception_that_nothing_handles_or_that_not_all_who_went_elsewhere_have_is_not_what_came_first",
+        ),
+    ),
+    Edit(
+        "an exception that nothing handles led nobody elsewhere",
+        HANDLED_EXCEPTION,
+        "return situation.departure(rank) in _HANDLED or any(map(_HANDLER.search, names))",
+        "return True",
+        (
+            f"{TEST_RULES_OF_CASES}test_exception_that_nothing_handles_or_that_not_all_who_went_elsewhere_have_is_not_what_came_first",
+        ),
+    ),
+    Edit(
+        "a rank that is idle may be waited for in another library",
+        FOREIGN_WAIT,
+        "if set(ranks) <= set(inside) and all(situation.stance(rank) is Stance.WAITING for rank in others):",
+        "if set(ranks) <= set(inside):",
+        (f"{TEST_RULES_OF_CASES}test_a_wait_inside_another_library_may_be_for_a_rank_that_is_idle_or_was_not_seen",),
+    ),
+    Edit(
+        "one look at another library suggests",
+        FOREIGN_WAIT,
+        "Confidence.SUPPORTED if is_still else Confidence.SUGGESTED",
+        "Confidence.SUPPORTED",
+        (f"{TEST_RULES_OF_CASES}test_where_all_others_wait_for_a_rank_inside_another_library_it_is_a_matter_of_both",),
+    ),
+    Edit(
+        "a wait for a device is no wait in another library",
+        FOREIGN_WAIT,
+        " and standing.position.place is Place.FOREIGN",
+        " and True",
+        (f"{TEST_RULES_OF_CASES}test_a_rank_that_waits_for_a_device_that_nobody_saw_is_a_candidate_and_not_accused",),
+    ),
+    Edit(
+        "who waits in another library is a victim, too",
+        FOREIGN_WAIT,
+        "victims=tuple(sorted({*victims, *inside})),",
+        "victims=tuple(sorted(victims)),",
+        (f"{TEST_RULES_OF_CASES}test_where_all_others_wait_for_a_rank_inside_another_library_it_is_a_matter_of_both",),
     ),
 )

@@ -11,6 +11,10 @@ TEST_KERNEL_LINKS = "tests/diagnosis/test_kernel_links.py::"
 TEST_KERNEL_XIDS = "tests/diagnosis/test_kernel_xids.py::"
 TEST_RAS = "tests/diagnosis/test_ras.py::"
 TEST_RAS_LIMITS = "tests/diagnosis/test_ras_limits.py::"
+TEST_KERNEL_WHOSE = "tests/diagnosis/test_kernel_whose.py::"
+JAMMED_LAUNCHES = "watchdog/correlators/jammed_launches.py"
+TEST_RULES_OF_CASES = "tests/casebook/test_rules_of_cases.py::"
+ABORTED_BY_DEVICE = "watchdog/correlators/aborted_by_device.py"
 
 HARDWARE = (
     Edit(
@@ -210,5 +214,152 @@ HARDWARE = (
         "return bool(last) and first == last",
         "return bool(last)",
         (f"{TEST_RAS}test_a_clear_minority_that_stays_behind_is_missing",),
+    ),
+    Edit(
+        "a process number counts on its own host",
+        KERNEL_EVENTS,
+        "if name is not None and name == host for kill",
+        "if name is not None for kill",
+        (f"{TEST_KERNEL_WHOSE}test_two_hosts_have_processes_of_one_number",),
+    ),
+    Edit(
+        "a log of no known host is nobody's",
+        KERNEL_EVENTS,
+        "if name is not None and name == host for kill",
+        "if name == host for kill",
+        (f"{TEST_KERNEL_WHOSE}test_a_log_of_nobody_knows_which_host_is_not_that_of_a_rank_of_nobody_knows_which_host",),
+    ),
+    Edit(
+        "an address that two ranks share is neither's",
+        KERNEL_EVENTS,
+        "for key, ranks in found.items() if len(ranks) == 1}",
+        "for key, ranks in found.items()}",
+        (f"{TEST_KERNEL_WHOSE}test_an_address_that_two_ranks_share_leads_to_neither",),
+    ),
+    Edit(
+        "a warning of a GPU of nobody is no error",
+        KERNEL_EVENTS,
+        "if event.is_fatal and event not in claimed",
+        "if event not in claimed",
+        (f"{TEST_KERNEL_WHOSE}test_only_what_is_fatal_and_of_no_known_gpu_is_unclaimed",),
+    ),
+    Edit(
+        "an error of a known GPU is not unclaimed",
+        KERNEL_EVENTS,
+        "if event.is_fatal and event not in claimed",
+        "if event.is_fatal",
+        (f"{TEST_KERNEL_WHOSE}test_only_what_is_fatal_and_of_no_known_gpu_is_unclaimed",),
+    ),
+    Edit(
+        "a GPU of a rank is not nobody's",
+        KERNEL_EVENTS,
+        "(event for event in rest if event.pci not in addresses)",
+        "rest",
+        (f"{TEST_KERNEL_WHOSE}test_only_what_is_fatal_and_of_no_known_gpu_is_unclaimed",),
+    ),
+    Edit(
+        "a name that fits two hosts is neither's",
+        KERNEL_EVENTS,
+        "return short[0] if len(short) == 1 else",
+        "return short[0] if short else",
+        (f"{TEST_KERNEL_WHOSE}test_a_host_is_found_by_a_name_that_fits_one_alone",),
+    ),
+    Edit(
+        "the longest name of a host counts",
+        KERNEL_EVENTS,
+        "max(longer, key=len, default=None)",
+        "min(longer, key=len, default=None)",
+        (f"{TEST_KERNEL_WHOSE}test_a_host_is_found_by_a_name_that_fits_one_alone",),
+    ),
+    Edit(
+        "a log without a name is that of the only host",
+        KERNEL_EVENTS,
+        "return hosts[0] if len(hosts) == 1 else None",
+        "return hosts[0]",
+        (f"{TEST_KERNEL_WHOSE}test_a_host_is_found_by_a_name_that_fits_one_alone",),
+    ),
+    Edit(
+        "one error that NVML and the log tell of is one",
+        KERNEL_EVENTS,
+        "if not any(_is_same(xid, other) for other in heard))",
+        "if True)",
+        (f"{TEST_KERNEL_WHOSE}test_one_error_that_nvml_and_the_log_tell_of_is_one",),
+    ),
+    Edit(
+        "errors of two moments are two",
+        KERNEL_EVENTS,
+        "abs(xid.at_ns - other.at_ns) <= SAME_ERROR_NS",
+        "True",
+        (f"{TEST_KERNEL_WHOSE}test_one_error_that_nvml_and_the_log_tell_of_is_one",),
+    ),
+    Edit(
+        "errors of two codes are two",
+        KERNEL_EVENTS,
+        "    if xid.code != other.code:\n        return False\n",
+        "",
+        (f"{TEST_KERNEL_WHOSE}test_one_error_that_nvml_and_the_log_tell_of_is_one",),
+    ),
+    Edit(
+        "a cause that two lines name is one error",
+        KERNEL_EVENTS,
+        "            codes.add(event.caused_by)\n",
+        "",
+        (f"{TEST_KERNEL_WHOSE}test_the_cause_that_two_lines_name_is_one_error",),
+    ),
+    Edit(
+        "errors of links are a matter of links",
+        HOST_FAULTS,
+        "if causes and causes[0] is not Cause.NVLINK:",
+        "if causes:",
+        (f"{TEST_KERNEL_WHOSE}test_an_error_of_links_whose_gpu_is_nobodys_is_a_matter_of_the_host",),
+    ),
+    Edit(
+        "a process that nobody knows is strange only where all are known",
+        HOST_FAULTS,
+        "return are_known and all(event",
+        "return all(event",
+        (f"{TEST_KERNEL_WHOSE}test_where_no_rank_has_a_known_process_one_that_the_log_names_may_be_a_ranks",),
+    ),
+    Edit(
+        "only ranks in launches are jammed",
+        JAMMED_LAUNCHES,
+        " or not any(_LAUNCH.match(frame.name) for frame in frames):",
+        ":",
+        (f"{TEST_RULES_OF_CASES}test_launches_behind_a_gpu_that_works_or_beside_a_rank_elsewhere_are_no_fault",),
+    ),
+    Edit(
+        "launches behind a GPU that works are no fault",
+        JAMMED_LAUNCHES,
+        "return is_lasting and situation.device_blamer.steady_shape(rank) is DeviceShape.SPINNING",
+        "return is_lasting",
+        (f"{TEST_RULES_OF_CASES}test_launches_behind_a_gpu_that_works_or_beside_a_rank_elsewhere_are_no_fault",),
+    ),
+    Edit(
+        "every rank must be jammed",
+        JAMMED_LAUNCHES,
+        "not all(_is_jammed(situation, rank) for rank in ranks):",
+        "not any(_is_jammed(situation, rank) for rank in ranks):",
+        (f"{TEST_RULES_OF_CASES}test_launches_behind_a_gpu_that_works_or_beside_a_rank_elsewhere_are_no_fault",),
+    ),
+    Edit(
+        "an abort is no first cause where somebody is missing",
+        ABORTED_BY_DEVICE,
+        " or len(aborted) < len(roots) or",
+        " or",
+        (f"{TEST_RULES_OF_CASES}test_an_abort_is_no_first_cause_where_somebody_is_missing",),
+    ),
+    Edit(
+        "an error that the living have too is a matter of the fabric",
+        ABORTED_BY_DEVICE,
+        "if not faults or any(situation.device_blamer.fault(rank, meeting) is not None for rank in living):",
+        "if not faults:",
+        (f"{TEST_RULES_OF_CASES}test_an_abort_whose_error_gpus_of_the_living_have_too_is_a_matter_of_the_fabric",),
+    ),
+    Edit(
+        "an error of programs does not explain an abort",
+        ABORTED_BY_DEVICE,
+        " or (fault is Cause.XID and is_of_program(device)):",
+        ":",
+        (f"{TEST_RULES_OF_CASES}test_an_abort_beside_an_error_that_stops_nothing_is_a_consequence",),
     ),
 )

@@ -16,6 +16,8 @@ TEST_LOGS_FAILURES = "tests/diagnosis/test_logs_failures.py::"
 TEST_LOGS_LIMITS = "tests/diagnosis/test_logs_limits.py::"
 TEST_LOGS_NCCL = "tests/diagnosis/test_logs_nccl.py::"
 TEST_LOGS_WAITS = "tests/diagnosis/test_logs_waits.py::"
+LOGGED_LOSS = "watchdog/correlators/logged_loss.py"
+TEST_LOGS_LOSSES = "tests/diagnosis/test_logs_losses.py::"
 
 LOGS = (
     Edit(
@@ -356,5 +358,103 @@ LOGS = (
         "for seq, there in sorted(by_seq.items()):",
         "for seq, there in sorted(by_seq.items(), reverse=True):",
         (f"{TEST_LOGS_LIMITS}test_the_earliest_number_that_differs_counts",),
+    ),
+    Edit(
+        "a loss of a rank that lives is history",
+        LOGGED_LOSS,
+        "if facts and all(situation.stance(rank) in _OUT_OF_SIGHT for rank in ranks):",
+        "if facts:",
+        (f"{TEST_LOGS_LOSSES}test_a_loss_of_a_rank_that_lives_elsewhere_is_history",),
+    ),
+    Edit(
+        "connections close once all have returned",
+        LOGGED_LOSS,
+        "return has_returned or tells_more",
+        "return tells_more",
+        (f"{TEST_LOGS_LOSSES}test_connections_that_close_once_all_have_returned_are_no_loss",),
+    ),
+    Edit(
+        "connections close after the training",
+        LOGGED_LOSS,
+        "(*WAITS, TrainingDone)",
+        "WAITS",
+        (f"{TEST_LOGS_LOSSES}test_connections_that_close_after_the_training_are_no_finding",),
+    ),
+    Edit(
+        "a launcher that ends all ranks is no loss",
+        LOGGED_LOSS,
+        " if event.sign is not LostSign.TERMINATED]",
+        "]",
+        (f"{TEST_LOGS_LOSSES}test_a_launchers_own_end_of_all_ranks_is_no_loss",),
+    ),
+    Edit(
+        "who says nothing of a loss may have gone first",
+        LOGGED_LOSS,
+        "silent = [rank for rank in situation.standings if rank not in ranks]",
+        "silent: list[int] = []",
+        (f"{TEST_LOGS_LOSSES}test_where_all_but_one_lost_the_store_that_one_may_have_gone_first",),
+    ),
+    Edit(
+        "a wait from before the end is no matter of leaving",
+        LOGGED_WAIT,
+        "return late if len(late) == len(waits) else []",
+        "return late",
+        (f"{TEST_LOGS_WAITS}test_a_wait_from_before_the_end_of_the_training_is_no_matter_of_leaving",),
+    ),
+    Edit(
+        "of two with the fewest to look after neither is behind",
+        LOGGED_WAIT,
+        "if len(known) > 2 and len(fewest) == 1 else",
+        "if len(known) > 2 else",
+        (f"{TEST_LOGS_WAITS}test_who_has_fewest_to_look_after_is_known_only_among_three_and_alone",),
+    ),
+    Edit(
+        "of two ranks none is known to be behind",
+        LOGGED_WAIT,
+        "if len(known) > 2 and len(fewest) == 1 else",
+        "if len(fewest) == 1 else",
+        (f"{TEST_LOGS_WAITS}test_who_has_fewest_to_look_after_is_known_only_among_three_and_alone",),
+    ),
+    Edit(
+        "where waits differ a stack elsewhere accuses nobody",
+        LOGGED_WAIT,
+        "if group.is_world and elsewhere and len(seqs) == 1:",
+        "if group.is_world and elsewhere:",
+        (f"{TEST_LOGS_WAITS}test_a_stack_elsewhere_accuses_only_where_all_others_wait_in_one_operation_of_all",),
+    ),
+    Edit(
+        "a stack elsewhere is not missing from a part of the ranks",
+        LOGGED_WAIT,
+        "if group.is_world and elsewhere and len(seqs) == 1:",
+        "if elsewhere and len(seqs) == 1:",
+        (f"{TEST_LOGS_WAITS}test_a_stack_elsewhere_accuses_only_where_all_others_wait_in_one_operation_of_all",),
+    ),
+    Edit(
+        "a host that has both ways is not odd",
+        LOGGED_WAYS,
+        "odd = sorted(by_way.get(worse, set()) - good)",
+        "odd = sorted(by_way.get(worse, set()))",
+        (f"{TEST_LOGS_NCCL}test_a_host_that_has_infiniband_and_sockets_is_not_odd",),
+    ),
+    Edit(
+        "an error of a rank's own comes before the network",
+        LOGGED_NETWORK,
+        " or own_failures(situation.view, situation.logs):",
+        ":",
+        (f"{TEST_LOGS_NCCL}test_errors_of_the_network_beside_an_error_of_a_ranks_own_are_not_what_came_first",),
+    ),
+    Edit(
+        "recorders come before errors of the network",
+        LOGGED_NETWORK,
+        " or not are_logs_alone(situation) or",
+        " or",
+        (f"{TEST_LOGS_NCCL}test_errors_of_the_network_are_not_told_of_a_job_whose_recorders_show_nobody_waiting",),
+    ),
+    Edit(
+        "only GPUs that copy directly are suspected of it",
+        LOGGED_NETWORK,
+        " and goes_peer_to_peer(situation.logs):",
+        ":",
+        (f"{TEST_LOGS_NCCL}test_a_first_operation_between_gpus_that_copy_directly_is_a_matter_of_access",),
     ),
 )

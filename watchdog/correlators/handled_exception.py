@@ -28,7 +28,7 @@ def correlate(situation: Situation) -> Iterable[Finding]:
 def _is_handling(situation: Situation, rank: int) -> bool:
     """Its log has an exception of its own, and its stack is below what handles one."""
     traceback = situation.view.tracebacks.get(rank)
-    if traceback is None or traceback.is_consequence or rank in situation.view.ended_ranks:
+    if traceback is None or rank in situation.view.ended_ranks:
         return False
     names = (frame.bare_name for frame in situation.main_frames(rank) if not frame.filename.startswith("<"))
     return situation.departure(rank) in _HANDLED or any(map(_HANDLER.search, names))
