@@ -47,12 +47,17 @@ def test_first_push_makes_everything_and_the_second_nothing(grafana: FakeGrafana
     assert words(push("--folder", "Training")) == [
         "created: folder Training",
         "created: dashboard 'pardbg: one job'",
+        "created: dashboard 'pardbg: MoE routing'",
         "created: dashboard 'pardbg: all agents'",
     ]
     assert grafana.folders == {"pardbg": "Training"}
     assert {found["meta"]["folderUid"] for found in grafana.dashboards.values()} == {"pardbg"}
-    assert words(push()) == ["unchanged: dashboard 'pardbg: one job'", "unchanged: dashboard 'pardbg: all agents'"]
-    assert len(grafana.saved) == 2
+    assert words(push()) == [
+        "unchanged: dashboard 'pardbg: one job'",
+        "unchanged: dashboard 'pardbg: MoE routing'",
+        "unchanged: dashboard 'pardbg: all agents'",
+    ]
+    assert len(grafana.saved) == 3
 
 
 def test_what_was_changed_by_hand_is_put_back(grafana: FakeGrafana) -> None:
@@ -66,13 +71,14 @@ def test_what_was_changed_by_hand_is_put_back(grafana: FakeGrafana) -> None:
 def test_dashboard_in_another_folder_is_moved(grafana: FakeGrafana) -> None:
     push()
     grafana.dashboards["pardbg-agents"]["meta"]["folderUid"] = ""
-    assert words(push())[1] == "updated: dashboard 'pardbg: all agents'"
+    assert words(push())[2] == "updated: dashboard 'pardbg: all agents'"
 
 
 def test_dry_run_changes_nothing(grafana: FakeGrafana) -> None:
     assert words(push("--dry-run")) == [
         "would be created: folder pardbg",
         "would be created: dashboard 'pardbg: one job'",
+        "would be created: dashboard 'pardbg: MoE routing'",
         "would be created: dashboard 'pardbg: all agents'",
     ]
     assert (grafana.folders, grafana.dashboards) == ({}, {})
@@ -90,8 +96,8 @@ def test_token_comes_from_a_file_and_a_wrong_one_is_a_clear_error(
     assert "401" in str(error)
     assert "--token-file" in error.remedy
     token.write_text(f"{TOKEN}\n")
-    assert len(words(push("--token-file", str(token)))) == 3
-    assert len(grafana.saved) == 2
+    assert len(words(push("--token-file", str(token)))) == 4
+    assert len(grafana.saved) == 3
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ class Training:
             )
             loss.backward()
             self.optimizer.step()
-            self.watched.end_step()
+            self.watched.end_step(self.optimizer)
             self.optimizer.zero_grad()
             series = self.watched.read(self.watched.step - 1)
             for row in series.rows:

@@ -1,6 +1,7 @@
 """What `--print-env` prints: a shell takes it back unchanged, whatever the user's values hold."""
 
 import json
+import os
 import subprocess
 
 import pytest
@@ -15,7 +16,8 @@ VALUES = ["20000", "/a b/$HOME/`id`", "it's", 'say "x"', "", "a\\nb", "/ä:\udcf
 def test_a_shell_reads_the_lines_back_bit_by_bit(value: str) -> None:
     lines = render_lines(Plan(job="j", added={"PYTHONPATH": value}, kept={"TORCH_FR_BUFFER_SIZE": "7"}))
     text = lines.encode(errors="surrogateescape")
-    done = subprocess.run(["/bin/sh", "-c", 'set -a; eval "$1"; set +a; env -0', "sh", text], capture_output=True, check=True)
+    command = ["/bin/sh", "-c", 'set -a; eval "$1"; set +a; env -0', "sh", text]
+    done = subprocess.run(command, env={"PATH": os.environ["PATH"]}, capture_output=True, check=True)
     shown = done.stdout.split(b"\0")
     assert b"PYTHONPATH=" + value.encode(errors="surrogateescape") in shown
     assert not [entry for entry in shown if entry.startswith(b"TORCH")]
