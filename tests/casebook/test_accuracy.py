@@ -84,6 +84,7 @@ def test_table_of_the_readme_has_the_form_that_is_written_now() -> None:
     assert [cell for cell in figures if RATE.fullmatch(cell) is None] == []
 
 
+@pytest.mark.slow
 def test_nobody_innocent_is_accused_in_either_half_of_the_casebook() -> None:
     scores = {
         score.cases_of: score

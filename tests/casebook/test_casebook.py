@@ -52,7 +52,8 @@ def test_every_entry_of_the_casebook_is_there_and_has_a_sharp_counterpart() -> N
 
 
 def test_equal_instances_are_equal_to_the_byte_and_other_seeds_differ() -> None:
-    for first, second, other in zip(*(instances(range(seed, seed + 1)) for seed in (4, 4, 5)), strict=True):
+    several = (list(instances(range(seed, seed + 1)))[::5] for seed in (4, 4, 5))
+    for first, second, other in zip(*several, strict=True):
         assert first.build() == second.build()
         assert first.build().files != other.build().files or len(first.build().files) < 3, first.name
 

@@ -86,7 +86,7 @@ def test_entries_are_asked_of_few_ranks_however_many_there_are() -> None:
     assert len(lenders) <= 16
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(fault=st.sampled_from(sorted(SCENARIOS)), seed=st.integers(0, 2**16))
 def test_report_does_not_depend_on_which_node_answers_first(fault: str, seed: int) -> None:
     recipe = Recipe(fault=fault, backend=SCENARIOS[fault].backends[0], ranks=32, entries=80)

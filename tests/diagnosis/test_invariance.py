@@ -27,14 +27,14 @@ def backend_of(fault: str) -> str:
     return SCENARIOS[fault].backends[0]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(fault=st.sampled_from(FAULTS), seed=st.integers(0, 2**16))
 def test_report_does_not_depend_on_which_rank_is_read_first(fault: str, seed: int) -> None:
     recipe = Recipe(fault=fault, backend=backend_of(fault), entries=30)
     assert report_of(recipe, seed) == report_of(recipe, seed + 1)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(fault=st.sampled_from(FAULTS), seed=st.integers(0, 2**16))
 def test_report_does_not_depend_on_the_order_of_groups_and_counters_in_a_dump(fault: str, seed: int) -> None:
     recipe = Recipe(fault=fault, backend=backend_of(fault), entries=30)
@@ -52,7 +52,7 @@ def test_report_does_not_depend_on_the_order_of_groups_and_counters_in_a_dump(fa
     assert reports[0] == reports[1]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(fault=st.sampled_from(FAULTS), seed=st.integers(0, 2**16))
 def test_clocks_of_hosts_do_not_change_who_is_to_blame(fault: str, seed: int) -> None:
     recipe = Recipe(fault=fault, backend=backend_of(fault), entries=30)

@@ -29,7 +29,7 @@ ROW = st.builds(
 
 
 @given(st.lists(ROW, max_size=20), st.integers(1, 40))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_no_rows_make_the_detectors_fail(rows: list[RoutingRow], times: int) -> None:
     watch = RoutingWatch()
     for _ in range(times):
@@ -40,7 +40,7 @@ def test_no_rows_make_the_detectors_fail(rows: list[RoutingRow], times: int) -> 
 
 
 @given(st.lists(st.lists(ROW, max_size=8), max_size=4))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_merged_rows_are_in_order_and_one_a_step_and_layer(ranks: list[list[RoutingRow]]) -> None:
     merged = merge([RoutingSeries(rows=tuple(rows)) for rows in ranks]).rows
     keys = [(row.step, row.layer) for row in merged]
