@@ -31,6 +31,7 @@ class OpenedFile(Noun, frozen=True, kw_only=True):
 
     data: bytes
     mtime_ns: int
+    size_bytes: int = 0
 
 
 class SourceFile(Noun, frozen=True, kw_only=True):
@@ -54,7 +55,8 @@ def read_regular_file(path: bytes, root: bytes) -> OpenedFile:
     with open_regular(path) as (descriptor, status):
         if not is_within(_real_path(descriptor), root):
             raise ParseError("the file moved out of its folder while it was read")
-        return OpenedFile(data=_read_portion(descriptor, status.st_size), mtime_ns=status.st_mtime_ns)
+        data = _read_portion(descriptor, status.st_size)
+        return OpenedFile(data=data, mtime_ns=status.st_mtime_ns, size_bytes=status.st_size)
 
 
 def read_source(path: bytes, check: Check | None = None) -> SourceFile:

@@ -8,13 +8,14 @@ import os
 from typing import BinaryIO
 
 import msgspec
+from msgspec.structs import replace
 
 from pardbg.collectors.first_to_go import be_the_first_to_go
 from pardbg.collectors.jobs.looking import look_at_all
 from pardbg.collectors.jobs.process import LookRequest
 from pardbg.collectors.live.answering import answer_job
 from pardbg.collectors.opening import read_regular_file
-from pardbg.collectors.parsing.recognise import Content, parse_as, recognise
+from pardbg.collectors.parsing.recognise import Content, parse_as, recognise, tell_unread
 from pardbg.collectors.reading_protocol import LENGTH, FileRead, Problem, ReadRequest, Request, WalkRequest, frame, unread
 from pardbg.collectors.walking import printable, walk
 from pardbg.watchdog.errors import ParseError
@@ -60,7 +61,9 @@ def answer_read(request: ReadRequest) -> bytes:
         if not opened.data.strip() and content not in {Content.EMPTY_LOG, Content.UNRECOGNISED}:
             reason, detail = AbsenceReason.EMPTY, "the file is empty: its writer was killed, or the disk was full"
         else:
-            return frame(FileRead(parsed=parse_as(content, opened.data), mtime_ns=mtime_ns))
+            parsed = parse_as(content, opened.data)
+            omitted = tuple(tell_unread(content, len(opened.data), opened.size_bytes))
+            return frame(FileRead(parsed=replace(parsed, found=(*parsed.found, *omitted)), mtime_ns=mtime_ns))
     except ParseError as error:
         detail = str(error)
     except PermissionError as error:

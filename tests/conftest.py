@@ -14,5 +14,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """For ``-n 2 --dist loadgroup``. Where tests are not live, or have a job each, anybody may take them."""
     for item in items:
         file = item.nodeid.partition("::")[0]
-        if item.get_closest_marker("live") and not file.startswith(APART):
+        has_own = item.get_closest_marker("xdist_group") is not None
+        if item.get_closest_marker("live") and not has_own and not file.startswith(APART):
             item.add_marker(pytest.mark.xdist_group(TOGETHER.get(file, file)))

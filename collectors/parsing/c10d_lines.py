@@ -21,7 +21,7 @@ from pardbg.watchdog.model.log_event import (
 
 WORDS = {
     "atchdog ": ("Watchdog caught collective operation timeout", "watchdog got stuck"),
-    "last enqueued": ("last enqueued",),
+    "ast enqueued": ("last enqueued", "Last enqueued"),
     "imed out": ("Heartbeat monitor timed out",),
     "timeout": ("ait timeout after",),
     "ncclUniqueId": ("is setting up NCCL communicator",),
@@ -34,7 +34,7 @@ _GROUP = re.compile(
 _WORK = re.compile(r"Work\w{2,12}\(SeqNum=(\d{1,18}), OpType=(\w{1,40})")
 _NUMEL_IN, _NUMEL_OUT = re.compile(r"NumelIn=(\d{1,18})"), re.compile(r"NumelOut=(\d{1,18})")
 _LIMIT, _RAN = re.compile(r"Timeout\(ms\)=(\d{1,18})"), re.compile(r"ran for (\d{1,18}) milliseconds")
-_STATUS = re.compile(r"last enqueued (?:NCCL )?work: (-?\d{1,18}), last completed (?:NCCL )?work: (-?\d{1,18})")
+_STATUS = re.compile(r"[Ll]ast enqueued (?:NCCL )?work: (-?\d{1,18}), last completed (?:NCCL )?work: (-?\d{1,18})")
 _AT_WORK = re.compile(r"(?:at NCCL work|at work(?: sequence id)?): (-?\d{1,18})")
 _PENDING = re.compile(r"workMetaList_\.size\(\)\s?=\s?(\d{1,9})")
 _STORE_WAIT = re.compile(r"[Ww]ait timeout after \d{1,18} ?ms, keys: ([^\s,]{1,200})")

@@ -3,6 +3,8 @@
 * A discovered completion time, or state ``completed``, is proof everywhere.
 * gloo and the hooks of other back ends never leave ``scheduled``: there ``retired`` means finished. On NCCL and its kin
   ``retired`` without completion means the watchdog gave up on it (pytorch/pytorch#114804).
+* A send or recv that has retired is finished, be its state ``scheduled``; one that has not is, where a collective that its rank
+  issued later in the group is finished (pytorch/pytorch#137969, #160097): before 2.7 nothing else tells of batches.
 * The members of a coalesced group stay ``scheduled`` for ever; the closing entry speaks for all of them (#137969, #151238).
 * Work of one communicator finishes in order, so an unfinished entry before a finished one of the same group is a blemish of
   the recorder.
@@ -34,7 +36,12 @@ def is_marked_done(entry: RawEntry, *, on_device: bool) -> bool:
     """What the entry itself says."""
     if entry.state == "completed" or entry.time_discovered_completed_ns:
         return True
-    return entry.retired and not on_device
+    return entry.retired and (not on_device or is_left_scheduled(entry))
+
+
+def is_left_scheduled(entry: RawEntry) -> bool:
+    """Whether it is a send or recv in the state that recorders may leave it in for ever. One that ``started`` is told of."""
+    return entry.is_p2p and entry.state == "scheduled"
 
 
 def collectives_completed(dump: RawDump) -> dict[str, int]:

@@ -10,6 +10,7 @@ from pardbg.collectors.parsing.coalescing import Launch, group_launches
 from pardbg.collectors.parsing.completion import (
     collectives_completed,
     idle_groups,
+    is_left_scheduled,
     is_marked_done,
     p2p_ends,
     split_name,
@@ -92,6 +93,7 @@ class _RecordingBuilder:
         self._sites: dict[tuple[Frame, ...], int] = {}
         self._local_ids: dict[str, str] = {}
         self._batch_count = 0
+        self._left_scheduled: set[int] = set()  # record ids
 
     def add(self, launch: Launch) -> None:
         """Adds one launch: every member of a P2P batch, one operation for everything else."""
@@ -106,6 +108,8 @@ class _RecordingBuilder:
             self._batch_count += 1
             batch = self._batch_count
         for entry in entries if batch else entries[:1]:
+            if not is_done and not batch and is_left_scheduled(entry):
+                self._left_scheduled.add(entry.record_id)
             signature = self._sign(entry, launch)
             self._operations.append(
                 Operation(
@@ -184,7 +188,8 @@ class _RecordingBuilder:
             is_pair = operation.is_p2p and not operation.batch
             stream = (operation.group, operation.signature) if is_pair else operation.group
             if not operation.is_done:
-                ordered.append(_finish(operation) if stream in finished else operation)
+                is_passed = is_pair and operation.record_id in self._left_scheduled and operation.group in finished
+                ordered.append(_finish(operation) if is_passed or stream in finished else operation)
                 continue
             if on_device[operation.signature]:
                 finished.add(stream)

@@ -9,12 +9,15 @@ from msgspec.structs import replace
 
 from pardbg.collectors.parsing import c10d_lines, nccl_lines, peer_lines, program_lines
 from pardbg.collectors.parsing.log_lines import LineRead, lines_with
+from pardbg.collectors.parsing.program_lines import is_survivable
+from pardbg.collectors.parsing.progress import goes_on
 from pardbg.collectors.parsing.torchrun_report import parse_torchrun_report
 from pardbg.watchdog.model.base import Noun
-from pardbg.watchdog.model.log_event import LogEvent, LogSeen
+from pardbg.watchdog.model.log_event import LogEvent, LogSeen, OwnFailure
 
 MOST_EVENTS = 50_000
 _MOST_SAMPLES = 500
+_MOST_LOOKS, _SOON = 50, 16_384  # failures whose next characters are looked at, and how many
 _WORDS = (c10d_lines.WORDS, peer_lines.WORDS, nccl_lines.WORDS, program_lines.WORDS)
 _FAMILIES: tuple[Callable[[LineRead], LogEvent | None], ...] = (
     c10d_lines.read_c10d,
@@ -34,6 +37,9 @@ _TELLING = (
     "watchdog got stuck",
     "[/gloo/transport/",
     '"should dump" flag',
+    "torch/distributed/elastic/",
+    "srun: error: Node failure on",
+    "CANCELLED AT ",
 )
 
 
@@ -55,7 +61,7 @@ def parse_log_events(text: str) -> tuple[RankEvents, ...]:
     samples, _ = lines_with(text, (nccl_lines.SAMPLED_WORDS,), _MOST_SAMPLES)
     by_rank: dict[int | None, dict[LogEvent, LogEvent]] = {}
     count = 0
-    for read, event in _events([*lines, *samples]):
+    for read, event in _events(text, [*lines, *samples]):
         known = by_rank.setdefault(event.rank, {})
         if event in known:
             continue
@@ -72,9 +78,19 @@ def parse_log_events(text: str) -> tuple[RankEvents, ...]:
     )
 
 
-def _events(lines: list[LineRead]) -> Iterator[tuple[LineRead, LogEvent]]:
+def _events(text: str, lines: list[LineRead]) -> Iterator[tuple[LineRead, LogEvent]]:
     """Time and text are left for those that are kept."""
+    looks_left = _MOST_LOOKS
     for read in lines:
         event = next((event for family in _FAMILIES if (event := family(read)) is not None), None)
+        if isinstance(event, OwnFailure) and is_survivable(read.line) and looks_left:
+            looks_left -= 1
+            event = replace(event, is_survived=event.is_survived or _goes_on(text[read.end : read.end + _SOON]))
         if event is not None:
             yield read, event
+
+
+def _goes_on(text: str) -> bool:
+    """Whether the program trains on: an allocation that failed can be caught, as a search for the batch size does."""
+    lines = (line for line in text.splitlines() if not line.startswith("[rank"))
+    return any(map(goes_on, lines))

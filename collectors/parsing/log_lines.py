@@ -28,11 +28,12 @@ _STAMPS = re.compile(
 
 
 class LineRead(Noun, frozen=True, kw_only=True):
-    """A line without colours. ``at_ns`` and ``rank`` as in `LogLine`."""
+    """A line without colours. ``at_ns`` and ``rank`` as in `LogLine`; ``end``: where it ends in its text."""
 
     line: str
     at_ns: int | None
     rank: int | None
+    end: int = 0
 
     @property
     def text(self) -> str:
@@ -61,15 +62,15 @@ def lines_with(text: str, tables: Sequence[Words], most: int = MOST_LINES_A_WORD
                 is_cut = True
                 break
             at = text.find(word, max(end, at + len(word)))
-    return [read_line(text[start:end]) for start, end in sorted(spans.items())], is_cut
+    return [read_line(text[start:end], end) for start, end in sorted(spans.items())], is_cut
 
 
-def read_line(raw: str) -> LineRead:
+def read_line(raw: str, end: int = 0) -> LineRead:
     """Takes off colours; the time is the outermost one, so that all lines of a log have the same clock."""
     line = _ANSI.sub("", raw) if "\x1b" in raw else raw
     head = line[:_HEAD]
     rank = _RANK.search(head)
-    return LineRead(line=line, at_ns=read_time(head), rank=int(rank[1]) if rank else None)
+    return LineRead(line=line, at_ns=read_time(head), rank=int(rank[1]) if rank else None, end=end)
 
 
 def read_time(head: str) -> int | None:

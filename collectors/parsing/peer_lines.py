@@ -22,7 +22,7 @@ _SIGNS = (
     (LostSign.GLOO_TIMEOUT, re.compile(r"Timed out waiting \d+ms for (?:recv|send) operation")),
     (LostSign.NCCL_REMOTE, re.compile(r"remote process exited|NCCL WARN.*(?:Connection closed by|[Ss]ocket recv failed)")),
     (LostSign.CONNECTION, re.compile(r"Connection closed by|Connection reset by peer|Broken pipe|op\.preamble\.length")),
-    (LostSign.TERMINATED, re.compile(r"Received (?:15|Signals\.SIGTERM) death signal|(?:got|received) signal: 15")),
+    (LostSign.TERMINATED, re.compile(r"Received (?:2|15|Signals\.SIG(?:INT|TERM)) death signal|(?:got|received) signal: 15")),
 )
 
 

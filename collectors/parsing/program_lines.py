@@ -18,7 +18,8 @@ WORDS = {
     "timeout": ("timeout (dispatch",),
     "train": ("train_runtime",),
     "retries": ("memory allocation retries",),
-    "raining ": ("raining complete", "raining finished", "raining is complete"),
+    "successfully finished": ("worker group successfully finished",),
+    "raining ": ("raining done", "raining complete", "raining finished", "raining is complete"),
 }
 _OWN = re.compile(
     r"CUDA (?:error: )?out of memory|\bOutOfMemoryError\b|CUDA error: (?:an illegal memory access|device-side assert"
@@ -27,7 +28,15 @@ _OWN = re.compile(
 _RETRIES = re.compile(r"\b([1-9]\d{0,8}) CUDA memory allocation retries")
 _SURVIVED = re.compile(r"(?i)\bskip(?:ping|ped)?\b|\bretry(?:ing)?\b|\brecover(?:ing|ed)?\b|ran out of memory")
 _DISPATCH = re.compile(r"DeepEP \w{0,20} ?(?:\w{1,20} )?timeout|DeepEP timeout check failed|timeout \(dispatch CPU\)")
-_DONE = re.compile(r"'train_runtime'|\b[Tt]raining (?:is )?(?:completed?|finished)\b(?! (?:step|epoch|batch|iteration))")
+_DONE = re.compile(
+    r"'train_runtime'|elastic/agent/.*worker group successfully finished"
+    r"|\b[Tt]raining (?:is )?(?:completed?|finished|done)\b(?! (?:step|epoch|batch|iteration))"
+)
+
+
+def is_survivable(line: str) -> bool:
+    """Whether an error leaves the device usable: only an allocation that failed does; a watchdog's end is the rank's."""
+    return ("out of memory" in line or "OutOfMemory" in line) and "terminated with exception" not in line
 
 
 def read_program(read: LineRead) -> LogEvent | None:

@@ -1,14 +1,17 @@
 """A rank's log: the first exception that was the rank's own, and where it was raised.
 
-What is a peer's fault and not the rank's own is decided in `consequences.py`. A limit: an exception that the program caught and
-logged looks the same as one that killed it; the process state tells them apart.
+What is a peer's fault and not the rank's own is decided in `consequences.py`. An exception after which the same writer goes on
+training was caught and logged, and is none (`progress.py`).
 """
 
 import re
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from pardbg.collectors.parsing.consequences import Standing, judge_exception
 from pardbg.collectors.parsing.log_lines import read_time
+from pardbg.collectors.parsing.progress import announces_failure, goes_on, is_ordinary, says_survived
 from pardbg.collectors.probe.secrets import hide_secrets
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.evidence import LogTraceback
@@ -19,6 +22,9 @@ _LONGEST_LINE = 2000
 _MOST_FOREIGN_LINES = 50  # other streams' lines in the middle of a traceback
 _LONGEST_EXCEPTION = 500
 _LONGEST_PREFIX = 200
+_MOST_LAST_LINES = 20  # more of the same writer after an exception, and the exception is hardly what ended it
+
+_MOST_LOOKED_AT = 20_000  # lines after an exception in which a sign is sought that it was caught
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07")
 _PREFIX = re.compile(
@@ -61,9 +67,11 @@ def parse_rank_log(text: str) -> tuple[RankTraceback, ...]:
     Linear in the text. The text need not begin at a line's start, nor be whole.
     """
     streams: dict[str, _Stream] = {}
+    above = ""
     for raw in text.splitlines():
         prefix, line = _split_prefix(raw)
-        streams.setdefault(prefix, _Stream(prefix)).feed(line, raw)
+        streams.setdefault(prefix, _Stream(prefix)).feed(line, raw, above)
+        above = raw
     return tuple(_first_of_each(list(streams.values())))
 
 
@@ -105,32 +113,61 @@ class _Stream:
         self._skip_next = False
         self._owner: int | None = None
         self._at_ns: int | None = None
+        self._lines_after: dict[int | None, int] = {}
 
-    def feed(self, line: str, raw: str) -> None:
-        """Takes the next line, and the same as it was written."""
+    def feed(self, line: str, raw: str, above: str) -> None:
+        """Takes the next line, the same as it was written, and the one above it, whoever wrote that."""
         start = _START.search(line) if "Traceback" in line else None
         if start is not None:
             self._settle()
-            self._open(start["label"], raw)
+            self._open(start["label"], raw, above)
         elif self._foreign_left:
             self._read_open(line)
         elif self._words_left:
             self._words_left -= 1
             self._exception += "\n" + line
             self._notice(line)
+            self._go_on(line)
         else:
             self._notice(line)
+            self._go_on(line)
 
     def close(self) -> list[RankTraceback]:
         """Ends the stream; what it found, in order."""
         self._settle()
-        return [RankTraceback(rank=rank, traceback=found) for rank, found in self._found.items()]
+        return [RankTraceback(rank=rank, traceback=self._weigh(rank, found)) for rank, found in self._found.items()]
 
-    def _open(self, label: str, raw: str) -> None:
+    def _weigh(self, rank: int | None, found: LogTraceback) -> LogTraceback:
+        return replace(found, is_passed=self._is_passed(rank))
+
+    def _drop_passed(self) -> None:
+        """A newer exception counts more than one after which much was written, and starts the count anew."""
+        if self._is_passed(self._owner):
+            self._found.pop(self._owner, None)
+        if self._owner not in self._found:
+            self._lines_after.pop(self._owner, None)
+
+    def _is_passed(self, owner: int | None) -> bool:
+        return self._lines_after.get(owner, 0) > _MOST_LAST_LINES
+
+    def _go_on(self, line: str) -> None:
+        """Forgets the exceptions after which this writer trains on: they were caught."""
+        if not (self._found or self._exception) or self._lines_after.get(self._rank, 0) > _MOST_LOOKED_AT:
+            return
+        if goes_on(line):
+            self._exception, self._words_left = "", 0
+            self._found.pop(self._rank, None)
+            self._lines_after.pop(self._rank, None)
+        elif is_ordinary(line):
+            self._lines_after[self._rank] = self._lines_after.get(self._rank, 0) + 1
+
+    def _open(self, label: str, raw: str, above: str) -> None:
         self._frame = None
         self._at_ns = read_time(raw[:_LONGEST_PREFIX])
+        if self._at_ns is None and announces_failure(above):
+            self._at_ns = read_time(above[:_LONGEST_PREFIX])
         self._foreign_left = _MOST_FOREIGN_LINES
-        self._is_skipped, self._skip_next = self._skip_next, False
+        self._is_skipped, self._skip_next = self._skip_next or says_survived(above), False
         self._owner = self._reported_rank if label.lstrip().startswith("traceback") else self._rank
 
     def _read_open(self, line: str) -> None:
@@ -144,6 +181,7 @@ class _Stream:
         is_first = self._foreign_left == _MOST_FOREIGN_LINES
         if match is not None and (_SURE_TYPE.search(match["type"]) or (is_first and self._frame is not None)):
             self._exception, self._foreign_left, self._words_left = text.rstrip(), 0, 4
+            self._drop_passed()
         elif line[:1] not in {" ", ""}:
             self._foreign_left -= 1
 
@@ -168,4 +206,5 @@ class _Stream:
             where=self._frame.where if self._frame is not None else None,
             is_consequence=standing is Standing.PEER_LOST,
             at_ns=self._at_ns,
+            is_signed=self._owner is not None,
         )

@@ -22,7 +22,9 @@ _ROW = re.compile(
 _SECTION = re.compile(r"(?P<name>INCOMPLETE|DEAD|TIMEOUT)\s*$")
 _COMMUNICATOR = re.compile(rf"#(?P<group>{_N})-{_N} \((?P<hash>[0-9a-fA-F]{{1,16}})\) (?P<trouble>INCOMPLETE|ERROR|MISMATCH)")
 _DIFFERENT = re.compile(r"\s+Communicator ranks have different (?P<what>\w{1,32})(?P<counts> operation counts)?")
-_MANY = re.compile(rf"\s+(?P<number>{_N}) ranks have (?:launched up to operation (?P<launched>\d{{1,19}})|not launched any)")
+_MANY = re.compile(
+    rf"\s+(?P<number>{_N}) (?:rank has|ranks have) (?:launched up to operation (?P<launched>\d{{1,19}})|not launched any)"
+)
 _PLACE = r"(?: -- GPU .{1,60}? managed by process (?P<pid>\d{1,9}) on node (?P<host>[\w.:%-]{1,64}))?"
 _ONE = re.compile(
     rf"\s+Rank (?P<rank>{_N})"

@@ -3,8 +3,9 @@
 Names only break ties: what a damaged or an empty file was meant to be.
 """
 
+import codecs
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 
 import msgspec
@@ -23,14 +24,16 @@ from pardbg.collectors.parsing.ras_text import is_ras_text, parse_ras_text
 from pardbg.collectors.parsing.routing_lines import is_routing_lines, parse_routing_lines
 from pardbg.collectors.parsing.routing_page import is_routing_page, parse_routing_page
 from pardbg.collectors.parsing.saved_evidence import EVIDENCE_SCHEMA, parse_evidence
+from pardbg.collectors.parsing.slurm_notices import tell_ending
 from pardbg.collectors.parsing.stacks import parse_stacks
 from pardbg.collectors.parsing.step_trace import HEAD as PARQUET_HEAD
 from pardbg.collectors.parsing.step_trace import is_step_trace, parse_step_trace
 from pardbg.watchdog.errors import ParseError
 from pardbg.watchdog.model.base import Noun
-from pardbg.watchdog.model.evidence import Evidence, FlightRecording, Observation
+from pardbg.watchdog.model.evidence import Absence, Evidence, FlightRecording, Observation
 from pardbg.watchdog.model.kernel import KernelLog
-from pardbg.watchdog.model.names import CollectorName
+from pardbg.watchdog.model.log_event import LogSeen
+from pardbg.watchdog.model.names import AbsenceReason, CollectorName
 from pardbg.watchdog.model.ras import RasSeen
 
 HEAD_BYTES = 64 * 1024
@@ -38,6 +41,7 @@ _PICKLE_HEADS = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 _JSON_HEAD = re.compile(rb'\s*(?:\{\s*["}]|\[\s*[\{\]])')
 _PROCESS_SCHEMA, _EVIDENCE_SCHEMA = f'"{PROCESS_SCHEMA}"'.encode(), f'"{EVIDENCE_SCHEMA}"'.encode()
 _OBJECTS_HEAD = re.compile(rb'\[\s*\{\s*"')
+_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _DUMP_WORDS = re.compile(rb'"(?:pg_config|pg_status|profiling_name|comm_lib_version|nccl_comm_state)"')
 _STACK_WORDS = re.compile(rb'"(?:os_thread_id|owns_gil|thread_id)"')
 _STACK_TEXT = re.compile(
@@ -136,12 +140,21 @@ class _Keys(msgspec.Struct):
     traced: msgspec.Raw | msgspec.UnsetType = msgspec.field(default=msgspec.UNSET, name="traceEvents")
 
 
+def read_text(data: bytes) -> str:
+    """The end of a log, in the encoding that its first bytes name: shells of Windows write UTF-16. Else it is UTF-8."""
+    encoding = next((name for mark, name in _MARKS.items() if data.startswith(mark)), "utf-8")
+    end = data if encoding == "utf-16" else data[-LOG_TAIL_BYTES:]
+    return end.decode(encoding, errors="replace")
+
+
 def choose_portion(head: bytes) -> Portion:
     """Says from the first `HEAD_BYTES` how much of the file is worth reading: most binaries nothing, text its end."""
     if head.startswith(_PICKLE_HEADS) or _JSON_HEAD.match(head) or is_routing_lines(head) or is_routing_page(head):
         return Portion.WHOLE
     if head.startswith(PARQUET_HEAD):
         return Portion.TABLE
+    if head.startswith(tuple(_MARKS)):
+        return Portion.WHOLE
     if b"\0" in head[:4096] or head.startswith((b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"(\xb5/\xfd")):
         return Portion.NOTHING
     return Portion.TAIL
@@ -159,7 +172,7 @@ def recognise(name: str, data: bytes) -> Content:
         return _recognise_json(name, data)
     if choose_portion(data[:HEAD_BYTES]) in {Portion.NOTHING, Portion.TABLE}:
         return _recognise_binary(name, data)
-    return _recognise_text(name, data[-LOG_TAIL_BYTES:].decode(errors="replace"))
+    return _recognise_text(name, read_text(data))
 
 
 def parse_file(name: str, data: bytes) -> ParsedFile:
@@ -185,11 +198,14 @@ def parse_as(content: Content, data: bytes) -> ParsedFile:
     if content is Content.SAVED:
         return ParsedFile(content=content, saved=parse_evidence(data))
     if content is Content.RANK_LOG:
-        text = data[-LOG_TAIL_BYTES:].decode(errors="replace")
+        text = read_text(data)
         tracebacks = (Found(rank=item.rank, observation=item.traceback) for item in parse_rank_log(text))
         events = tuple(Found(rank=item.rank, observation=item.seen) for item in parse_log_events(text))
         named = frozenset(found.rank for found in events if found.rank is not None)
-        return ParsedFile(content=content, found=(*tracebacks, *events), signed_by=find_ranks(text) | named)
+        ending = tell_ending(text)
+        told = (*tracebacks, *events, *((Found(observation=ending),) if ending is not None else ()))
+        silent = (Found(observation=LogSeen(events=())),)  # that it was read, and tells nothing
+        return ParsedFile(content=content, found=told or silent, signed_by=find_ranks(text) | named)
     if content in _PARSERS_OF_RANKS:
         found = tuple(Found(rank=rank, observation=seen) for rank, seen in _PARSERS_OF_RANKS[content](data))
         return ParsedFile(content=content, found=found)
@@ -203,12 +219,19 @@ def parse_as(content: Content, data: bytes) -> ParsedFile:
     return ParsedFile(content=content, found=(Found(observation=parse(data)),) if parse else ())
 
 
+def tell_unread(content: Content, read_bytes: int, size_bytes: int) -> Iterator[Found]:
+    """That only the end of a long log was read: what stands before it may be what matters."""
+    if content in {Content.RANK_LOG, Content.KERNEL_LOG} and read_bytes < size_bytes:
+        detail = f"only the newest {read_bytes >> 20} of {size_bytes / (1 << 20):.0f} MiB of this log were read"
+        yield Found(observation=Absence(reason=AbsenceReason.SKIPPED, detail=detail))
+
+
 def _parse_recording(data: bytes) -> FlightRecording:
     return FlightRecording(recording=parse_flight_recorder(data))
 
 
 def _parse_kernel_log(data: bytes) -> KernelLog:
-    return parse_kernel_log(data[-LOG_TAIL_BYTES:].decode(errors="replace"))
+    return parse_kernel_log(read_text(data))
 
 
 def _parse_ras(data: bytes) -> RasSeen:
@@ -313,7 +336,7 @@ def _recognise_lines(name: str, data: bytes) -> Content:
         return Content.GPU_SERIES
     if file_names.is_dump_name(name):
         return Content.FLIGHT_RECORDER
-    return _recognise_text(name, data[-LOG_TAIL_BYTES:].decode(errors="replace"))
+    return _recognise_text(name, read_text(data))
 
 
 def _recognise_text(name: str, text: str) -> Content:

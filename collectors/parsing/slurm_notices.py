@@ -8,8 +8,12 @@ support, and do not establish.
 import re
 from enum import Enum
 
+from pardbg.collectors.parsing.progress import goes_on
 from pardbg.watchdog.model.base import Noun
+from pardbg.watchdog.model.evidence import SchedulerEnding
+from pardbg.watchdog.model.names import Cause
 
+_LONGEST_REST = 1024 * 1024  # characters after the last notice that are looked at
 _LINE = re.compile(
     r"^(?:slurmstepd[^:\s]*: error: \*\*\* (?P<what>JOB|STEP) (?P<job>\d+)\S* ON (?P<on>\S+) CANCELLED AT (?P<at>\S+)"
     r"(?: DUE TO (?P<why>[A-Z ]+))?"
@@ -37,6 +41,20 @@ _KINDS = {
 }
 
 
+_CAUSES = {NoticeKind.PREEMPTED: Cause.PREEMPTED, NoticeKind.NODE_FAILURE: Cause.NODE_LOST}
+_ENDS = {
+    NoticeKind.PREEMPTED: (
+        "preempted the job",
+        "Requeue it (sbatch --requeue) and let it save a checkpoint when SIGTERM comes.",
+    ),
+    NoticeKind.NODE_FAILURE: (
+        "ended the job since a node failed",
+        "Start it again without that node (--exclude), and see sinfo -R.",
+    ),
+    NoticeKind.TIME_LIMIT: ("ended the job at its time limit", "Ask for more time (--time), or save checkpoints and requeue."),
+}
+
+
 class SlurmNotice(Noun, frozen=True, kw_only=True):
     """One such line. ``at`` as written: the node's local time without a zone. ``is_whole_job``: not only a step of it."""
 
@@ -50,6 +68,33 @@ class SlurmNotice(Noun, frozen=True, kw_only=True):
 def parse_notices(text: str) -> tuple[SlurmNotice, ...]:
     """All notices, in the order of the text."""
     return tuple(map(_read, _LINE.finditer(text)))
+
+
+def tell_ending(text: str) -> SchedulerEnding | None:
+    """Why Slurm ended the job, by the last notice that says why.
+
+    None without one, for what is only cancelled, and where the output goes on after it: then it was an earlier run of the job.
+    """
+    told = [notice for notice in parse_notices(text) if notice.kind in _ENDS]
+    if not told or _goes_on(text):
+        return None
+    last = told[-1]
+    words, advice = _ENDS[last.kind]
+    failed = tuple(dict.fromkeys(notice.node for notice in told if notice.job_id is None and notice.node))
+    return SchedulerEnding(
+        claim=f"Slurm {words}, as the job's own output says{': ' + ', '.join(failed) if failed else ''}",
+        cause=_CAUSES.get(last.kind),
+        hosts=failed,
+        advice=(advice,),
+        is_from_outside=True,
+        is_hearsay=True,
+    )
+
+
+def _goes_on(text: str) -> bool:
+    """Whether anything starts or trains after the last notice, in what is appended to the output of a job put back."""
+    rest = text[max((match.end() for match in _LINE.finditer(text)), default=0) :][:_LONGEST_REST]
+    return any("Starting worker group" in line or goes_on(line) for line in rest.splitlines())
 
 
 def _read(match: "re.Match[str]") -> SlurmNotice:

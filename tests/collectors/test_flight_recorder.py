@@ -271,3 +271,15 @@ def test_time_is_linear_in_the_number_of_entries() -> None:
             gc.enable()
 
     assert seconds(100_000) < 12 * seconds(20_000)
+
+
+def test_transfer_left_scheduled_is_over_once_retired_or_passed_by_a_collective() -> None:
+    def transfer(number: int, **changes: object) -> dict[str, object]:
+        return outstanding(number, profiling_name="nccl:send 0->1", is_p2p=True, p2p_seq_id=number + 1, **changes)
+
+    assert done(parse(transfer(0, retired=True))) == [True]
+    assert done(parse(transfer(0), make_entry(1))) == [True, True]
+    assert done(parse(transfer(0))) == [False]
+    assert done(parse(make_entry(0), transfer(1))) == [True, False]  # nothing came after it
+    assert done(parse(transfer(0, state="started"), make_entry(1))) == [False, True]  # its kernel runs
+    assert done(parse(transfer(0), outstanding(1))) == [False, False]

@@ -247,3 +247,16 @@ def test_a_hostile_text_costs_no_more_than_its_length(text: str) -> None:
     began = time.process_time()
     parse_log_events(text)
     assert time.process_time() - began < 3.0
+
+
+def test_want_of_memory_after_which_the_program_trains_on_is_survived() -> None:
+    oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+    assert events(f"{oom}\nstep 9 loss 0.1\n") == [OwnFailure(is_survived=True)]
+    assert events(f"{oom}\nfailed at step 9\n") == [OwnFailure()]
+    assert events("RuntimeError: CUDA error: device-side assert triggered\nstep 9 loss 0.1\n") == [OwnFailure()]
+
+
+def test_a_dump_signal_that_names_how_far_its_rank_had_come_is_a_status() -> None:
+    line = "[rank5]:[E x.cpp:1] [PG ID 0 PG GUID 0(default_pg) Rank 5] Received a dump signal due to a timeout from  rank 0 "
+    status = GroupStatus(group=WORLD, group_rank=5, rank=5, enqueued=40, completed=40)
+    assert events(line + "and we. Last enqueued NCCL work: 40, last completed NCCL work: 40.") == [status]

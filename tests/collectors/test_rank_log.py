@@ -19,7 +19,7 @@ WHERE = "/app/train.py:12 step"
 
 
 def own(rank: int | None, exception: str = "ValueError: bad batch", where: str | None = WHERE) -> RankTraceback:
-    return RankTraceback(rank=rank, traceback=LogTraceback(exception=exception, where=where))
+    return RankTraceback(rank=rank, traceback=LogTraceback(exception=exception, where=where, is_signed=rank is not None))
 
 
 def prefixed(text: str, prefix: str) -> str:
@@ -52,6 +52,56 @@ def test_two_ranks_interleaved_line_by_line() -> None:
     text = "\n".join(line for pair in pairs for line in pair)
     assert set(parse_rank_log(text)) == {own(0), own(1, "KeyError: 'x'", "/app/train.py:14 step")}
     assert find_ranks(text) == {0, 1}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "step 41 loss 1.0",
+        "2026-11-30 10:31:00,000 - INFO - Epoch: 3",
+        "{'loss': 0.7, 'epoch': 1.2}",
+        "train:  12%|#  | 12/100 [00:10<01:20]",
+        " 12%|#  | 12/100 [00:10<01:20, 1.2s/it]",
+        "Training finished, exiting with code 0",
+        "falling back to sdpa",
+        "step 7 error_rate 0.1",
+    ],
+)
+def test_an_exception_after_which_its_writer_trains_on_was_caught(line: str) -> None:
+    assert parse_rank_log(f"{OWN}{line}\n") == ()
+    later = TRACEBACK.format(exception="KeyError: 1")
+    assert parse_rank_log(f"{OWN}{line}\n{later}") == (own(None, "KeyError: 1"),)
+    assert parse_rank_log(prefixed(OWN, "[rank3]: ") + line) == (own(3),)  # of another writer: nobody caught it
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "training failed at step 41",
+        "saving emergency checkpoint at step 41",
+        "last completed step 41",
+        "wandb: Run history: loss 1.0",
+        "Saving state of step 41 before exiting",
+        "epochs are over",
+        "not falling back",
+    ],
+)
+def test_what_a_dying_program_writes_is_no_progress(line: str) -> None:
+    assert parse_rank_log(f"{OWN}{line}\n") == (own(None),)
+
+
+def test_an_exception_far_from_the_end_of_its_log_is_hardly_what_ended_it() -> None:
+    ((late,), (last,)) = (parse_rank_log(OWN + "something else\n" * lines) for lines in (30, 20))
+    assert (late.traceback.is_passed, last.traceback.is_passed) == (True, False)
+    assert parse_rank_log(OWN + "wandb: x\n" * 30) == (own(None),)
+
+
+def test_an_announced_exception_has_the_time_of_the_line_above_it() -> None:
+    at_ns = [
+        parse_rank_log(f"{above}\n{prefixed(OWN, '[rank1]: ')}")[0].traceback.at_ns
+        for above in ("2026-01-02 03:04:05,678 ERROR", "2026-01-02 03:04:05,678 step 3")
+    ]
+    assert at_ns == [97_445_678_000_000, None]
 
 
 def test_only_the_first_own_exception_counts() -> None:

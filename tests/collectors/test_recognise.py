@@ -4,8 +4,10 @@ import json
 
 import pytest
 
-from pardbg.collectors.parsing.recognise import Content, Portion, choose_portion, parse_file, recognise
+from pardbg.collectors.parsing.recognise import Content, Portion, choose_portion, parse_file, recognise, tell_unread
 from pardbg.watchdog.errors import ParseError
+from pardbg.watchdog.model.evidence import Absence
+from pardbg.watchdog.model.names import AbsenceReason
 from tests.collectors.dumps import as_json, make_dump, make_entry, pickled
 
 THREADS = json.dumps([{"frames": [], "thread_id": 1, "active": True, "owns_gil": False}]).encode()
@@ -23,6 +25,9 @@ CONTENTS = [
     ("job.json", b'{"job": "a", "wor', Content.JOB),
     ("train.log", b"epoch 1\n", Content.RANK_LOG),
     ("notes", b"[rank3]: hello\n", Content.RANK_LOG),
+    ("notes", "[rank3]: hello\r\n".encode("utf-16"), Content.RANK_LOG),
+    ("notes", "hello\r\n".encode("utf-16"), Content.UNRECOGNISED),
+    ("slurm-2.out", b"srun: error: Node failure on n17\n", Content.RANK_LOG),
     ("x.log", b"[rank3]:[E1129 14:00:00.0 x.cpp:1] hm\n", Content.RANK_LOG),
     ("_dump_3", b"PAR1garbage", Content.FLIGHT_RECORDER),
     ("truth.json", b'{"culprits": [3], "ranks": [1, 2]}', Content.UNRECOGNISED),
@@ -69,3 +74,11 @@ def test_only_what_a_parser_needs_is_read() -> None:
     assert choose_portion(b'  {"version') is Portion.WHOLE
     assert choose_portion(b"[rank3]: x") is Portion.TAIL
     assert choose_portion(b"\0" * 10) is Portion.NOTHING
+
+
+def test_a_log_of_which_only_the_end_is_read_says_so() -> None:
+    (found,) = tell_unread(Content.RANK_LOG, 8 << 20, 40 << 20)
+    assert found.observation == Absence(
+        reason=AbsenceReason.SKIPPED, detail="only the newest 8 of 40 MiB of this log were read"
+    )
+    assert not list(tell_unread(Content.RANK_LOG, 8 << 20, 8 << 20))

@@ -89,6 +89,35 @@ def test_an_exception_that_nobody_waits_for_may_have_been_caught() -> None:
     assert candidates(report) == {1}
 
 
+def test_an_exception_that_torch_says_nobody_caught_ended_its_rank_though_nobody_waits() -> None:
+    uncaught = "".join(f"[rank1]: {line}\n" for line in TRACEBACK.format(exception="KeyError: 3").splitlines())
+    report = report_of({"rank1.log": "step 9\n" + uncaught, "rank0.log": "step 9\n"})
+    assert told(report) == (Kind.DEAD_RANK, Cause.EXCEPTION, {1})
+    assert report.status is Status.FAILED
+
+
+def test_an_exception_after_which_its_rank_trains_on_accuses_nobody() -> None:
+    """It was caught and logged; whoever lost a peer lost another one."""
+    caught = TRACEBACK.format(exception="ConnectionError: api.wandb.ai timed out")
+    went_on = {"rank0.log": caught + "step 10 loss 1.0\n"}
+    report = report_of(went_on | {"rank1.log": TRACEBACK.format(exception=PEER_GONE)} | job(3))
+    assert told(report) == (Kind.INSUFFICIENT_EVIDENCE, None, set())
+    healthy = report_of({"rank0.log": caught + "step 10 loss 1.0\nTraining finished\n", "rank1.log": "Training finished\n"})
+    assert (healthy.status, healthy.verdict) == (Status.HEALTHY, None)
+
+
+def test_the_same_exception_on_all_ranks_is_one_fault_of_them_all() -> None:
+    files = {f"rank{rank}.log": TRACEBACK.format(exception="ModuleNotFoundError: No module named 'x'") for rank in range(3)}
+    report = report_of(files)
+    assert told(report) == (Kind.DEAD_RANK, Cause.EXCEPTION, {0, 1, 2})
+    assert report.status is Status.FAILED
+    assert report.verdict is not None
+    assert report.verdict.claim == "all 3 ranks failed with the same error: ModuleNotFoundError: No module named 'x'"
+    other = report_of(files | {"rank2.log": TRACEBACK.format(exception="KeyError: 1")})
+    assert told(other) == (Kind.INSUFFICIENT_EVIDENCE, None, set())
+    assert candidates(other) == {0, 1, 2}
+
+
 def test_a_batch_skipped_for_want_of_memory_is_no_death() -> None:
     """C08: the process went on; that its sequence differs, only a recorder would show."""
     skipped = "[rank1]: WARNING: ran out of memory with exception: CUDA out of memory. Skipping batch\n"

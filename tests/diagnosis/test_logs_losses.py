@@ -23,7 +23,7 @@ def test_where_all_but_one_lost_the_store_that_one_may_have_gone_first() -> None
     assert exit_code(report) == 4
     assert report.verdict is not None
     assert report.verdict.victims == (1, 2, 3)
-    assert "it may be rank 0, of which no log tells anything" in report.verdict.claim
+    assert "it may be rank 0, of which nothing that was read tells" in report.verdict.claim
 
 
 def test_where_everybody_lost_a_peer_nobody_is_a_candidate() -> None:

@@ -187,6 +187,29 @@ BARRIER = "[rank0]: RuntimeError: [Rank 0]: Ranks 4, 5, 6, 7 failed to pass moni
 REACHED = "[rank3]: Rank 3 successfully reached monitoredBarrier but received errors while waiting for send/recv from rank 0\n"
 
 
+def test_a_rank_that_had_issued_less_by_its_own_count_is_who_the_others_wait_for() -> None:
+    told_to_dump = (
+        "[rank2]:[E1129 14:23:02.0 x.cpp:1484] [PG ID 0 PG GUID 0(default_pg) Rank 2] Received a dump signal due to a "
+        "collective timeout from  rank 0 and we. Last enqueued NCCL work: {0}, last completed NCCL work: {0}.\n"
+    )
+    others = {f"rank{rank}.log": timed_out(rank, 41) for rank in (0, 1, 3)}
+    report = report_of(others | {"rank2.log": told_to_dump.format(40)} | job(4))
+    assert told(report) == (Kind.MISSING_PARTICIPANT, None, {2})
+    assert told(report_of(others | {"rank2.log": told_to_dump.format(41)} | job(4))) == NOTHING
+    apart = others | {"rank3.log": timed_out(3, 43), "rank2.log": told_to_dump.format(40)}
+    assert told(report_of(apart | job(4))) == (Kind.MISSING_PARTICIPANT, None, set())
+
+
+def test_one_size_of_many_is_to_blame_where_all_ranks_have_spoken_each_under_its_own_number() -> None:
+    files = {f"rank{rank}.log": timed_out(rank, 12, numel=16 if rank == 3 else 8, group="PG 1 ") for rank in range(8)}
+    assert told(report_of(files)) == (Kind.DESYNC, None, {3})
+    assert told(report_of(files | job(9))) == (Kind.DESYNC, None, set())
+
+
+def test_a_monitored_barrier_that_names_ranks_without_logs_tells_how_large_the_job_is() -> None:
+    assert told(report_of({"rank0.log": BARRIER}))[2] == {4, 5, 6, 7}
+
+
 def test_a_monitored_barrier_names_who_did_not_come() -> None:
     """C20."""
     report = report_of({"rank0.log": BARRIER} | job(8))

@@ -46,6 +46,10 @@ def stack(*frames: tuple[str, str, int], **locals_: str) -> Stack:
         (Cause.STORE_WAIT, [("_store_based_barrier", f"{SITE}/torch/distributed/distributed_c10d.py", 870)]),
         (Cause.DEBUGGER, [("cmdloop", f"{LIB}/pdb.py", 400)]),
         (Cause.FILE_IO, [("copyfile", f"{LIB}/shutil.py", 260)]),
+        (Cause.LOCK, [("wait", "threading.py", 324), ("get", "queue.py", 171), ("log", "metrics.py", 9)]),  # as py-spy shortens
+        (Cause.LOCK, [("acquire", "filelock/_api.py", 300), ("load", "ops.py", 12)]),
+        (Cause.NETWORK_IO, [("read", "ssl.py", 1166), ("recv_into", "ssl.py", 1311), ("log", "metrics.py", 9)]),
+        (Cause.USER_CODE, [("wait", "my_threading.py", 324), ("log", "metrics.py", 9)]),
         (Cause.USER_CODE, [("tokenize", "/home/mia/prepare.py", 12)]),
     ],
 )
@@ -159,3 +163,13 @@ def test_own_rules_come_first() -> None:
 def test_rule_that_is_no_pattern_is_refused() -> None:
     with pytest.raises(ParseError, match="not a table of causes"):
         parse_rules(b'{"rules": [{"cause": "lock", "words": "-", "file": "(", "advice": "-"}]}')
+
+
+@pytest.mark.parametrize(("call", "cause"), [("gc.collect", Cause.GC), ("my_gc.collect", Cause.USER_CODE)])
+def test_line_that_collects_garbage_itself_is_known_by_its_call(call: str, cause: Cause) -> None:
+    line = StackFrame(name="train", filename="/home/mia/train.py", line=40, source=SourceContext(calls=(call,)))
+    main = Stack(pid=1, threads=(Thread(name="MainThread", is_active=True, owns_gil=False, frames=(line,)),))
+    position = read_position(main, None, None, cause_rules())
+
+    assert position is not None
+    assert position.cause is cause

@@ -6,9 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from pardbg.collectors.parsing.ras_json import parse_ras_json
+from pardbg.collectors.parsing.ras_text import parse_ras_text
 from pardbg.watchdog.judge.judge import Circumstances, judge
 from pardbg.watchdog.model.evidence import Evidence, JobDescription, RankDescription
-from pardbg.watchdog.model.names import CollectorName, Confidence, Kind
+from pardbg.watchdog.model.names import CollectorName, Confidence, Kind, Status
 from pardbg.watchdog.model.report import Report
 from pardbg.watchdog.store.view import EvidenceView
 from tests.collectors.dumps import make_entry, outstanding
@@ -95,3 +96,44 @@ def test_a_process_that_is_known_to_have_ended_counts_more() -> None:
     poll = answer(member(0), member(2), member(3), missing=(gone(1, is_dead=True),))
     kind, culprits = told(report_of(poll, rings={rank: WAITING[rank] for rank in (0, 3)}, is_over=True))
     assert (kind, culprits) == (Kind.DEAD_RANK, {2})
+
+
+ALONE = """NCCL version 2.24.3 compiled with CUDA 12.8
+CUDA runtime version 12080, driver version 12080
+
+#0-0 (cafe1234) {trouble}
+"""
+DIFFERENT = """MISMATCH
+  Communicator ranks have different collective operation counts
+  3 ranks have launched up to operation 41
+  1 rank has launched up to operation 40
+  Rank 2 -- GPU 2 managed by process 4002 on node 10.0.0.1"""
+SILENT = """INCOMPLETE
+  Missing communicator data from 1 rank
+  The missing rank: 3
+  Rank 3 -- GPU 1 managed by process 4003 on node 10.0.0.2"""
+ROW = "\nGroup  Comms  Nodes  Ranks  Ranks  Ranks  Status  Errors\n  0  1  1  4  4  4  RUNNING  "
+
+
+@pytest.mark.parametrize(("trouble", "rank"), [(DIFFERENT, 2), (SILENT, 3)])
+def test_one_answer_and_nothing_else_makes_a_candidate_and_no_culprit(trouble: str, rank: int) -> None:
+    head, rest = ALONE.format(trouble=trouble).split("\n\n", 1)
+    seen = parse_ras_text(head + "\n" + ROW + trouble.split("\n", maxsplit=1)[0] + "\n\n" + rest)
+    report = judge(
+        EvidenceView.of([Evidence(source=CollectorName.RAS, rank=None, observation=seen, origin="ras.txt")]),
+        Circumstances(decided_at=WHEN),
+    )
+    assert (report.status, told(report), report.job.world_size) == (
+        Status.UNDETERMINED,
+        (Kind.INSUFFICIENT_EVIDENCE, set()),
+        4,
+    )
+    assert report.verdict is not None
+    assert {subject.rank for subject in report.verdict.candidates} == {rank}
+    assert not any("flight recorder of no rank" in note for note in report.notes)
+
+
+def test_answers_with_nothing_amiss_make_no_finding() -> None:
+    report = report_of(EQUAL)
+    assert report.verdict is None
+    assert report.notes == ("NCCL's RAS tells nothing amiss of any rank, and it does not say whether operations finish",)

@@ -7,7 +7,7 @@ from pardbg.watchdog.graph.groups import Group
 from pardbg.watchdog.graph.lateness import find_late
 from pardbg.watchdog.graph.rounds import Round, Rounds
 from pardbg.watchdog.model.recording import Operation, Recording
-from tests.diagnosis.test_stragglers import ONE_HOST, TWO_HOSTS, WORLD, always, play, report_on
+from tests.diagnosis.test_stragglers import ONE_HOST, STEP_S, TWO_HOSTS, WORLD, always, play, report_on
 
 LATE_NS = 400_000_000
 STEP_NS = 900_000_000
@@ -86,3 +86,13 @@ def rounds_of(*late_s: dict[int, float], others_s: float = 0.0) -> Rounds:
 def test_who_is_late_by_rounds_alone(rounds: Rounds, ranks: tuple[int, ...] | None) -> None:
     found = find_late(rounds)
     assert (found.ranks if found is not None else None) == ranks
+
+
+@pytest.mark.parametrize(("late_s", "count"), [(0.04, 0), (0.06, 1)])
+def test_turns_of_a_busy_machine_are_no_lateness_that_goes_round(late_s: float, count: int) -> None:
+    step_s = 0.05 - STEP_S
+
+    def in_turn(rank: int, step: int) -> float:
+        return step_s + (late_s if step % 8 == rank else 0.0)
+
+    assert len(report_on(play(WORLD, ["0"], in_turn, backend="gloo"), ONE_HOST).findings) == count

@@ -19,7 +19,7 @@ from pardbg.watchdog.routing.model_watch import RoutingWatch
 from tests.moe.jobs.scenarios import HEALTHY_STEPS, SCENARIOS
 from tests.moe.running import Trained, of_steps, train
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.xdist_group("moe-training")]  # one launch serves them all
 
 TRAINED = ("healthy", "collapse", "skewed", "capacity-cut", "frozen", "hot-rank")  # together not more steps than a ring has
 ILL = {
@@ -77,6 +77,7 @@ def test_what_is_ill_in_another_training_is_told(trained_otherwise: Trained, nam
     assert_told(name, trained_otherwise.written(name))
 
 
+@pytest.mark.slow
 def test_counts_are_right_with_recomputation_and_micro_batches(tmp_path_short: Path) -> None:
     words = ["--before", "6", "--recompute", "saved", "--accumulate", "2"]
     assert_counts_equal(train("train_moe", words, 2, tmp_path_short))

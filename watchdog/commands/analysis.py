@@ -58,8 +58,9 @@ def diagnose_paths(paths: Sequence[Path], progress: Callable[[str], None] = _sil
     progress("correlating")
     notes = _name_unrecognised(collected.unrecognised)
     if not collected.evidence:
+        why = "; ".join(notes) or "they are empty, or say nothing"
         raise InputError(
-            f"no file in {', '.join(map(str, paths))} is evidence of a job ({'; '.join(notes)})",
+            f"no file in {', '.join(map(str, paths))} is evidence of a job ({why})",
             remedy="give flight-recorder dumps, py-spy stacks, rank logs or job.json",
         )
     situation = Situation.of(EvidenceView.of(collected.evidence))

@@ -1,7 +1,7 @@
 """Who is missing or dead by NCCL's RAS alone: only where recorders, stacks and processes have nobody to name.
 
 RAS knows which operations were launched, not whether they finish, and holds for dead whom it cannot reach, even if it is only
-stopped. So nothing of it is certain, and without two answers that are alike, or ranks that are seen to wait, nothing is said.
+stopped. So nothing of it is certain, and without two answers that are alike, or ranks that are seen to wait, nobody is accused.
 """
 
 from collections.abc import Iterable, Iterator
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pardbg.watchdog.correlators.comm_stuck import is_stuck
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import count_ranks, name_ranks, wait_verb
+from pardbg.watchdog.graph.log_waits import waits_of
 from pardbg.watchdog.graph.standing import Stance
 from pardbg.watchdog.model.names import CollectorName, Confidence, Kind
 from pardbg.watchdog.model.report import CollectiveRef, EvidenceLine, Finding
@@ -25,7 +26,7 @@ _OPS = {
 
 
 def correlate(situation: Situation) -> Iterable[Finding]:
-    """At most one finding: of the dead, else of those that lag."""
+    """At most one finding: of the dead, else of those that lag, else of those of whom RAS tells something amiss."""
     polls = situation.view.ras
     if not polls.answers or not _is_open(situation):
         return
@@ -34,9 +35,26 @@ def correlate(situation: Situation) -> Iterable[Finding]:
         yield _describe_dead(situation, dead)
         return
     lags = [lag for lag in polls.lags if all(_is_unseen(situation, rank) for rank in lag.ranks)]
-    is_still = polls.is_frozen or (bool(situation.waiting_ranks) and not polls.has_moved)
-    if lags and is_still and len(lags) == len(polls.lags) and len({lag.ranks for lag in lags}) == 1:
+    waiting = {*situation.waiting_ranks, *(rank for waits in waits_of(situation.logs).values() for rank in waits)}
+    is_still = polls.is_frozen or (bool(waiting) and not polls.has_moved)
+    is_one_set = len(lags) == len(polls.lags) and len({lag.ranks for lag in lags}) == 1
+    if lags and is_still and is_one_set and not waiting.intersection(lags[0].ranks):
         yield _describe_lag(situation, lags[0])
+    elif suspects := {rank: why for rank, why in polls.suspects.items() if _is_unseen(situation, rank)}:
+        yield _describe_suspects(situation, suspects)
+
+
+def _describe_suspects(situation: Situation, suspects: dict[int, str]) -> Finding:
+    victims = tuple(rank for rank in situation.waiting_ranks if rank not in suspects)
+    return Finding(
+        kind=Kind.INSUFFICIENT_EVIDENCE,
+        confidence=Confidence.SUGGESTED,
+        candidates=tuple(situation.subject(rank, why) for rank, why in sorted(suspects.items())),
+        victims=victims,
+        claim=f"NCCL's RAS tells something amiss of {name_ranks(suspects)}, and its answer alone does not say what came first",
+        evidence=tuple(_line(situation, rank, why) for rank, why in sorted(suspects.items())[:8]),
+        advice=("Ask RAS again after 30 s or more: counts that stay apart are a hang, those that move are not.",),
+    )
 
 
 def ras_lines(situation: Situation, rank: int) -> Iterator[EvidenceLine]:
@@ -46,7 +64,7 @@ def ras_lines(situation: Situation, rank: int) -> Iterator[EvidenceLine]:
         yield _line(situation, rank, f"RAS holds {polls.dead[rank]} for dead: it cannot be reached")
     for lag in polls.lags:
         if rank in lag.ranks:
-            yield _line(situation, rank, _lag_words(lag))
+            yield _line(situation, rank, lag.words)
 
 
 def _is_open(situation: Situation) -> bool:
@@ -69,7 +87,7 @@ def _describe_dead(situation: Situation, ranks: tuple[int, ...]) -> Finding:
         victims=victims,
         claim=(
             f"NCCL's RAS holds {name_ranks(ranks)} for dead, and nothing else was seen of "
-            f"{'it' if len(ranks) == 1 else 'them'}; {count_ranks(victims)} {wait_verb(victims)}"
+            f"{'it' if len(ranks) == 1 else 'them'}{f'; {count_ranks(victims)} {wait_verb(victims)}' if victims else ''}"
         ),
         evidence=tuple(line for rank in ranks[:8] for line in ras_lines(situation, rank)),
         advice=("Look whether the process lives: RAS calls dead whom it cannot reach, such as one that is stopped.",),
@@ -81,7 +99,7 @@ def _describe_lag(situation: Situation, lag: Lag) -> Finding:
     return Finding(
         kind=Kind.MISSING_PARTICIPANT,
         confidence=Confidence.SUGGESTED,
-        culprits=tuple(situation.subject(rank, _lag_words(lag)) for rank in lag.ranks),
+        culprits=tuple(situation.subject(rank, lag.words) for rank in lag.ranks),
         victims=tuple(others),
         collective=CollectiveRef(op=_OPS.get(lag.op, lag.op.lower()), seq=None, sizes=(), dtype=None, src=None, dst=None),
         claim=(
@@ -91,10 +109,6 @@ def _describe_lag(situation: Situation, lag: Lag) -> Finding:
         evidence=tuple(line for rank in lag.ranks[:8] for line in ras_lines(situation, rank)),
         advice=ADVICE,
     )
-
-
-def _lag_words(lag: Lag) -> str:
-    return f"it has launched {lag.launched} {lag.op} operations of the job's communicator, most others {lag.most}"
 
 
 def _line(situation: Situation, rank: int, text: str) -> EvidenceLine:

@@ -32,6 +32,11 @@ from pardbg.watchdog.model.names import Cause, CollectorName, Confidence, Kind
 from pardbg.watchdog.model.report import EvidenceLine, Finding
 from pardbg.watchdog.positions.position import Position
 
+READ_ITS_LOG = "Read the end of this rank's own log first; the errors of the other ranks are consequences."
+SAVE_MEMORY = (
+    "Give the host or the job more memory (--mem, the container's limit), or need less: fewer loader workers, a smaller "
+    "prefetch, no copy of the data set in each of them."
+)
 LONGEST_TRAINING_PAUSE_S = 5.0  # who is ended after a longer one was perhaps hung
 ONE_HOST_S, SEVERAL_HOSTS_S = 1.0, 5.0  # last words closer than this do not tell who went first
 
@@ -212,7 +217,7 @@ def _describe(situation: Situation, ranks: tuple[int, ...], ended: list[int]) ->
     is_open = len(ranks) > 1 and any(_chose_to_fail(situation, rank) for rank in ranks)
     return Finding(
         kind=Kind.DEAD_RANK,
-        cause=causes.pop() if len(causes) == 1 else None,
+        cause=next(iter(causes)) if len(causes) == 1 else None,
         confidence=Confidence.SUGGESTED if is_open else _confidence(situation, ranks),
         culprits=() if is_open else subjects,
         candidates=subjects if is_open else (),
@@ -222,7 +227,7 @@ def _describe(situation: Situation, ranks: tuple[int, ...], ended: list[int]) ->
         since_s=situation.waiting_s(meeting) if meeting else None,
         claim=_claim(situation, ranks, victims, meeting, is_open=is_open),
         evidence=(*_evidence(situation, ranks), *((waiting_line(situation, meeting),) if meeting else ())),
-        advice=("Read the end of this rank's own log first; the errors of the other ranks are consequences.",),
+        advice=(SAVE_MEMORY if causes == {Cause.OOM_KILLED} else READ_ITS_LOG,),
     )
 
 

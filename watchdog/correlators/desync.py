@@ -109,7 +109,7 @@ def _why(side: Side) -> str:
 
 def _claim(found: DivergenceFound, minority: tuple[int, ...], sides: list[Side], victims: tuple[int, ...]) -> str:
     place = f"at collective {found.sides.seq} of the {name_group(found.group)}"
-    waits = f"{count_ranks(victims)} {wait_verb(victims)}"
+    waits = f"{count_ranks(victims)} {wait_verb(victims)}" if victims else "the group stands still"
     if found.mismatch is Mismatch.SPLITS:
         return f"{place} all ranks together send another number of elements than they receive: the splits do not match"
     told = [f"{name_ranks(side.ranks)} issued {_words(side)}" for side in sides]

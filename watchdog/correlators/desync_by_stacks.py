@@ -7,6 +7,7 @@ skipped it, so a rank that waits in one may be innocent, unless it deals with no
 
 from collections.abc import Iterable, Sequence
 
+from pardbg.watchdog.correlators.handled_exception import handling_by_stacks
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import count_ranks, name_group, name_ranks, since, stack_line, wait_verb
 from pardbg.watchdog.graph.divergence import Sides
@@ -24,7 +25,10 @@ def correlate(situation: Situation) -> Iterable[Finding]:
         gathering = situation.gathering(key)
         if gathering is not None and gathering.has_members and gathering.is_described and gathering.op:
             by_group.setdefault(key.group, []).append(meeting)
+    handled = handling_by_stacks(situation)  # `handled_exception` speaks of these
     for group, meetings in by_group.items():
+        if group in handled:
+            continue
         present = {rank for meeting in meetings for rank in meeting.waiting}
         others = [rank for rank in situation.groups.groups[group].ranks if rank not in present]
         if len(meetings) > 1 and not any(situation.standings[rank].can_be_root for rank in others):
@@ -48,6 +52,7 @@ def _describe(situation: Situation, meetings: Sequence[Meeting], silent: tuple[i
     told = [
         f"{name_ranks(meeting.waiting)} {wait_verb(meeting.waiting)} in {_words(situation, meeting)}" for meeting in meetings
     ]
+    besides = f"; {count_ranks(victims)} besides {wait_verb(victims)}" if victims else ""
     unclear = "" if minority else "; which side is wrong cannot be told from stacks"
     ops = {situation.collective_ref(meeting).op for meeting in meetings}
     return Finding(
@@ -61,8 +66,8 @@ def _describe(situation: Situation, meetings: Sequence[Meeting], silent: tuple[i
         mismatch=Mismatch.OP if len(ops) > 1 else Mismatch.ROOT,
         since_s=situation.waiting_s(meetings[0]),
         claim=(
-            f"{', where '.join(reversed(told)) if len(told) == 2 else '; '.join(told)}, of the {name_group(group)}{unclear}; "
-            f"{count_ranks(victims)} besides {wait_verb(victims)}{since(situation, meetings[0])}"
+            f"{', where '.join(reversed(told)) if len(told) == 2 else '; '.join(told)}, of the {name_group(group)}{unclear}"
+            f"{besides}{since(situation, meetings[0])}"
         ),
         evidence=tuple(stack_line(situation, meeting.waiting[0]) for meeting in meetings),
         advice=("Look for a branch around these collectives that not every rank takes.",),

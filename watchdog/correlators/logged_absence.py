@@ -75,21 +75,28 @@ def _at_store(situation: Situation) -> Finding | None:
     facts = [fact for fact, _ in claims]
     if busy:
         return _waits_for(situation, busy, victims, facts, "have not met their first collective")
+    seen = [rank for rank in roots if situation.main_frames(rank)]
     return Finding(
         kind=Kind.INIT_STUCK,
         cause=Cause.STORE_WAIT,
         confidence=Confidence.SUGGESTED,
-        candidates=tuple(situation.subject(rank, "had to set the key; what it did is not known") for rank in roots),
+        candidates=tuple(situation.subject(rank, _what_it_did(situation, rank)) for rank in roots),
         victims=tuple(sorted(victims)),
         claim=(
             f"{count_ranks(victims)} waited for the key that starts a communicator, which "
             f"{name_ranks(roots) if roots else 'the first rank of its group'} never set: their first collective was never met"
         ),
-        evidence=tuple(map(log_line, facts[:MAX_LINES])),
+        evidence=(*(stack_line(situation, rank) for rank in seen), *map(log_line, facts[:MAX_LINES])),
         advice=(
             "Look at what that rank did at that time: loading, tokenizing, or a network interface that others cannot reach.",
         ),
     )
+
+
+def _what_it_did(situation: Situation, rank: int) -> str:
+    frames = situation.main_frames(rank)
+    did = f"by its stack it is in {frames[0].name}" if frames else "what it did is not known"
+    return f"had to set the key; {did}"
 
 
 def _at_dispatch(situation: Situation) -> Finding | None:

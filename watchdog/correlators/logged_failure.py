@@ -21,6 +21,11 @@ from pardbg.watchdog.model.report import EvidenceLine, Finding
 MAX_TOLD = 4
 LONGEST_WORDS = 160
 _BRACKETS = re.compile(r"^(?:\[[^\]]*\] *)+")
+_OUT_OF_MEMORY = re.compile(r"out of memory|OutOfMemoryError", re.IGNORECASE)
+_SAVE_MEMORY = (
+    "Give the device less to hold: a smaller batch, activation checkpointing, a shorter sequence. See with nvidia-smi whether "
+    "another process is on it; PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True helps against fragments."
+)
 _OUT_OF_SIGHT = frozenset({Stance.UNSEEN, Stance.ENDED})
 
 
@@ -31,7 +36,7 @@ def correlate(situation: Situation) -> Iterable[Finding]:
         return  # of what is seen to live or to have ended others speak
     found = own_failures(view, situation.logs)
     failures = [failure for rank, failure in found.items() if _may_have_failed(situation, rank)]
-    first = first_of(view, failures)
+    first = first_of(view, [failure for failure in failures if not failure.is_passed] or failures)
     bereaved = _bereaved(situation, {failure.rank for failure in first})
     is_alone = not (view.recordings or view.stacks or view.looks)
     if first and (bereaved or is_alone):
@@ -58,24 +63,50 @@ def _bereaved(situation: Situation, first: set[int]) -> tuple[int, ...]:
 
 
 def _describe(situation: Situation, first: list[Failure], bereaved: tuple[int, ...]) -> Finding:
-    is_certain = len(first) == 1 and bool(bereaved)
+    alike = _are_all_alike(situation, first)
+    is_clear = first[0].is_uncaught or (bool(bereaved) and not first[0].is_passed)
+    is_certain = alike or (len(first) == 1 and is_clear)
     subjects = tuple(situation.subject(failure.rank, f"its log holds: {_words(failure)}") for failure in first)
     ranks = [failure.rank for failure in first]
     told = "; ".join(f"rank {failure.rank} failed with {_words(failure)}" for failure in first[:MAX_TOLD])
-    followed = f"; {count_ranks(bereaved)} waited for it, lost it as a peer or were ended after it" if is_certain else ""
-    doubt = "" if is_certain else "; nothing says that others waited for it" if len(first) == 1 else _together(ranks)
+    told = f"all {len(first)} ranks failed with the same error: {_words(first[0])}" if alike else told
+    were = "was" if len(bereaved) == 1 else "were"
+    lost = f"; {count_ranks(bereaved)} waited for it, lost it as a peer or {were} ended after it"
+    followed = lost if is_certain and bereaved else ""
+    doubt = "" if is_certain else _doubt(ranks, bereaved)
+    is_dead = bool(bereaved) or is_certain
     lines = [situation.view.line(CollectorName.RANK_LOG, failure.rank, failure.text) for failure in first[:MAX_LINES]]
     return Finding(
-        kind=Kind.DEAD_RANK if bereaved else Kind.INSUFFICIENT_EVIDENCE,
-        cause=Cause.EXCEPTION if bereaved else None,
+        kind=Kind.DEAD_RANK if is_dead else Kind.INSUFFICIENT_EVIDENCE,
+        cause=Cause.EXCEPTION if is_dead else None,
         confidence=Confidence.SUPPORTED if is_certain else Confidence.SUGGESTED,
         culprits=subjects if is_certain else (),
         candidates=() if is_certain else subjects,
         victims=bereaved,
         claim=f"{told}{followed}{doubt}",
         evidence=(*lines, *_what_followed(situation, bereaved)),
-        advice=("Read this rank's own log from its first error on; the errors of the other ranks are consequences.",),
+        advice=(_advice(first, alike=alike),),
     )
+
+
+def _are_all_alike(situation: Situation, first: list[Failure]) -> bool:
+    """Whether all ranks of the job raised one and the same exception: what they all share is at fault, and none went first."""
+    is_whole = len(first) > 1 and len(first) == situation.view.world_size
+    return is_whole and len({_words(failure) for failure in first}) == 1 and not any(failure.is_passed for failure in first)
+
+
+def _doubt(ranks: list[int], bereaved: tuple[int, ...]) -> str:
+    if len(ranks) > 1:
+        return _together(ranks)
+    return "; its log goes on after it" if bereaved else "; nothing says that others waited for it"
+
+
+def _advice(first: list[Failure], *, alike: bool) -> str:
+    if any(_OUT_OF_MEMORY.search(failure.text) for failure in first):
+        return _SAVE_MEMORY
+    if alike:
+        return "All ranks run the same code and the same environment: mend it there, and look at any one rank's log."
+    return "Read this rank's own log from its first error on; the errors of the other ranks are consequences."
 
 
 def _words(failure: Failure) -> str:

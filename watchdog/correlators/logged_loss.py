@@ -40,9 +40,8 @@ def _is_explained(situation: Situation) -> bool:
 def _describe(situation: Situation, facts: list[LogFact], ranks: list[int]) -> Finding:
     silent = [rank for rank in situation.standings if rank not in ranks]
     who = count_ranks(ranks) if ranks else "ranks"
-    may_be = (
-        f"; it may be {name_ranks(silent)}, of which no log tells anything" if ranks and 0 < len(silent) <= MAX_NAMED else ""
-    )
+    is_named = bool(ranks) and 0 < len(silent) <= MAX_NAMED
+    may_be = f"; it may be {name_ranks(silent)}, of which nothing that was read tells" if is_named else ""
     return Finding(
         kind=Kind.INSUFFICIENT_EVIDENCE,
         confidence=Confidence.SUGGESTED,

@@ -11,7 +11,15 @@ from pardbg.watchdog.correlators.wording import count_ranks, name_ranks, stack_l
 from pardbg.watchdog.graph.log_facts import LogFact
 from pardbg.watchdog.graph.log_waits import find_behind, find_split, waits_of
 from pardbg.watchdog.graph.standing import Stance
-from pardbg.watchdog.model.log_event import WAITS, BarrierFailed, CollectiveTimeout, GroupName, TrainingDone, WatchdogStuck
+from pardbg.watchdog.model.log_event import (
+    WAITS,
+    BarrierFailed,
+    CollectiveTimeout,
+    GroupName,
+    GroupStatus,
+    TrainingDone,
+    WatchdogStuck,
+)
 from pardbg.watchdog.model.names import Confidence, Kind
 from pardbg.watchdog.model.report import CollectiveRef, Finding
 
@@ -75,30 +83,39 @@ def _absent(situation: Situation, group: GroupName, waits: dict[int, CollectiveT
     seqs = {wait.seq for wait in waits.values()}
     elsewhere = [rank for rank, standing in situation.standings.items() if standing.stance is Stance.HOST and rank not in waits]
     if group.is_world and elsewhere and len(seqs) == 1:
-        yield _missing(situation, group, waits, elsewhere, is_seen=True)
+        yield _missing(situation, group, waits, elsewhere, is_seen=True, is_clear=True)
         return
     behind = [rank for rank in find_behind(situation.logs, group, waits) if rank not in waits]
     if behind:
-        yield _missing(situation, group, waits, behind, is_seen=False)
+        busy = {fact.rank for fact, _ in situation.logs.of_type(CollectiveTimeout)}
+        is_clear = len(seqs) == 1 and busy == waits.keys() and len(waits) > 2 * len(behind)
+        yield _missing(situation, group, waits, behind, is_seen=False, is_clear=is_clear)
 
 
-def _missing(
-    situation: Situation, group: GroupName, waits: dict[int, CollectiveTimeout], ranks: list[int], *, is_seen: bool
+def _missing(  # noqa: PLR0913 - what is known of them
+    situation: Situation,
+    group: GroupName,
+    waits: dict[int, CollectiveTimeout],
+    ranks: list[int],
+    *,
+    is_seen: bool,
+    is_clear: bool,
 ) -> Finding:
-    """A stack shows who is missing; a status line of a log only suggests it."""
+    """A stack shows who is missing, as does a rank's own count where all others wait in one operation; else it suggests it."""
     moving = [rank for rank in ranks if situation.host_motion(rank)]
     still = [rank for rank in ranks if rank not in moving]
     causes = {situation.host_cause(rank) for rank in still or moving}
     first = min(waits.values(), key=lambda wait: wait.seq)
     subjects = tuple(situation.subject(rank, f"has not issued {first.op} {first.seq}") for rank in still)
     facts = [fact for fact, event in situation.logs.of_type(CollectiveTimeout) if event.group == group]
-    victims, source = tuple(sorted(waits)), "their own stacks" if is_seen else "their own watchdogs"
+    victims, source = tuple(sorted(waits)), _own(ranks, "stack" if is_seen else "watchdog")
+    told = [] if is_seen else [fact for fact, event in situation.logs.of_type(GroupStatus) if fact.rank in ranks]
     return Finding(
         kind=Kind.MISSING_PARTICIPANT if still else Kind.SLOW_PHASE,
         cause=causes.pop() if len(causes) == 1 else None,
-        confidence=Confidence.SUPPORTED if is_seen else Confidence.SUGGESTED,
-        culprits=subjects if is_seen else (),
-        candidates=() if is_seen else subjects,
+        confidence=Confidence.SUPPORTED if is_clear else Confidence.SUGGESTED,
+        culprits=subjects if is_clear else (),
+        candidates=() if is_clear else subjects,
         waiting_for=tuple(situation.subject(rank, situation.host_motion(rank)) for rank in moving),
         victims=victims,
         collective=_collective(first),
@@ -108,10 +125,14 @@ def _missing(
         ),
         evidence=(
             *(stack_line(situation, rank) for rank in ranks[:MAX_LINES] if is_seen),
-            *map(log_line, facts[:MAX_LINES]),
+            *map(log_line, [*told[:MAX_LINES], *facts[:MAX_LINES]]),
         ),
         advice=_BRING,
     )
+
+
+def _own(ranks: list[int], source: str) -> str:
+    return f"its own {source}" if len(ranks) == 1 else f"their own {source}s"
 
 
 def _unknown(situation: Situation, facts: list[LogFact]) -> Finding:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from pardbg.watchdog.correlators.log_words import log_line
 from pardbg.watchdog.correlators.situation import LEAVING, Situation
-from pardbg.watchdog.correlators.wording import count_ranks, name_ranks, stack_line
+from pardbg.watchdog.correlators.wording import name_ranks, stack_line
 from pardbg.watchdog.graph.standing import Stance
 from pardbg.watchdog.model.log_event import WatchdogStuck
 from pardbg.watchdog.model.names import Confidence, Kind
@@ -30,11 +30,11 @@ def correlate(situation: Situation) -> Iterable[Finding]:
             confidence=Confidence.ESTABLISHED if is_still else Confidence.SUPPORTED,
             culprits=tuple(situation.subject(rank, "does not leave") for rank in leaving),
             claim=(
-                f"training is over: nobody waits in it, and {count_ranks(leaving)} ({name_ranks(leaving)}) stand in the "
-                "take-down of their process groups"
+                f"training is over: nobody waits in it, and {name_ranks(leaving)} "
+                f"{'stands' if len(leaving) == 1 else 'stand'} in the take-down of their process groups"
             ),
             evidence=(*(stack_line(situation, rank) for rank in leaving[:_MOST_LINES]), *map(log_line, words[:_MOST_LINES])),
-            advice=("The results are complete; the processes can be ended.",),
+            advice=("Look whether the last checkpoint is whole; if it is, the processes can be ended.",),
         )
 
 

@@ -147,16 +147,19 @@ def _describe(situation: Situation, open_ends: list[Node], candidates: dict[int,
         since_s=situation.waiting_s(meeting) if meeting else None,
         claim=f"{count_ranks(waiting)} {wait_verb(waiting)}{where}, and what was seen does not say for whom{named}",
         evidence=(waiting_line(situation, meeting),) if meeting and meeting.entered else (),
-        advice=_advice(situation),
+        advice=_advice(situation, candidates or waiting),
         actions=tuple(_actions(situation, candidates)),
     )
 
 
-def _advice(situation: Situation) -> tuple[str, ...]:
+def _advice(situation: Situation, named: Iterable[int]) -> tuple[str, ...]:
     hosts = situation.view.unseen_hosts
     if hosts:
         return (f"Scan again once {fold_hosts_briefly(hosts)} can be looked at: the ranks that were not seen may be there.",)
-    return ("Bring the flight-recorder dumps and the stacks of the ranks named here.",)
+    ranks = set(named)
+    sources = (("flight-recorder dumps", situation.view.recordings), ("stacks", situation.view.stacks))
+    lacking = [what for what, seen in sources if ranks - seen.keys()]
+    return (f"Bring the {' and the '.join(lacking)} of the ranks named here.",) if lacking else ()
 
 
 def _actions(situation: Situation, candidates: Iterable[int]) -> Iterator[Action]:

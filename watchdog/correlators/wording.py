@@ -51,24 +51,28 @@ def name_meeting(situation: Situation, meeting: Meeting) -> str:
     if gathering is None:
         return f"{situation.collective_ref(meeting).op} {key.seq} of the {name_group(group)}"
     own = situation.own_frame(meeting.waiting[0])
-    op = gathering.op or (f"what is waited for at {own.short}" if own is not None else "a collective")
+    op = gathering.op or (f"the work that {own.short} waits for" if own is not None else "a collective")
     if gathering.has_members and gathering.op:
         return f"{op} of the {name_group(group)}"
     return f"{op} of the group {group.name}" if group.name else op
 
 
 def since(situation: Situation, meeting: Meeting) -> str:
-    """``, for 312 s`` or ``, since 2026-11-29 14:03:11 UTC``, or nothing if no time is known."""
+    """``, for 312 s`` or ``, since 2026-11-29 14:03:11 UTC``, or nothing if no time is known or none has passed."""
     since_ns = situation.waiting_since_ns(meeting)
     waited_s = situation.waiting_s(meeting)
-    return f", for {waited_s:.0f} s" if waited_s is not None else since_moment(situation, since_ns)
+    return _lasting(waited_s) if waited_s is not None else since_moment(situation, since_ns)
+
+
+def _lasting(waited_s: float) -> str:
+    return f", for {waited_s:.0f} s" if round(waited_s) else ""
 
 
 def since_moment(situation: Situation, since_ns: int | None) -> str:
     """The same for any moment, epoch ns."""
     waited_s = situation.seconds_since(since_ns)
     if waited_s is not None:
-        return f", for {waited_s:.0f} s"
+        return _lasting(waited_s)
     if since_ns is None:
         return ""
     if not EARLIEST_NS <= since_ns <= LATEST_NS:

@@ -15,6 +15,8 @@ LATE_SHARE = 0.05
 ALWAYS = 0.8
 """Of the rounds that count: so often is a straggler among the late."""
 ROTATING_SHARE = 0.10
+LEAST_ROTATING_NS = 50_000_000
+"""In the mean of the rounds that count: a busy machine keeps one process after another waiting for less than that."""
 OFTEN = 0.5
 _THIRDS = 3
 
@@ -85,6 +87,8 @@ def _find_rotating(rounds: Rounds) -> Late | None:
     total = sum(one.lead_ns for one in rounds.rounds)
     weighty = [one for one in rounds.rounds if one.lead_ns * len(rounds.rounds) >= WEIGHTY * total]
     if total < ROTATING_SHARE * rounds.window_ns or len(weighty) < FEWEST_ROUNDS or not _is_spread(rounds, weighty):
+        return None
+    if sum(one.lead_ns for one in weighty) < LEAST_ROTATING_NS * len(weighty):
         return None
     most = Counter(one.last for one in weighty).most_common(1)[0][1]
     is_shared = most <= OFTEN * len(weighty) and len({one.last for one in weighty}) >= _THIRDS

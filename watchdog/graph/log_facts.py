@@ -5,7 +5,7 @@ Clocks of hosts differ, so that errors closer to each other than the allowance h
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from pardbg.watchdog.model.evidence import Evidence
@@ -35,6 +35,8 @@ GAVE_UP = (CollectiveTimeout, StoreTimeout, BarrierFailed, DispatchTimeout)
 
 ONE_HOST_S, SEVERAL_HOSTS_S = 1.0, 5.0  # errors closer than this have no order
 
+_WATCHDOG_DIED = "watchdog thread terminated with exception"  # and with it the process
+
 _E = TypeVar("_E", bound=LogEvent)
 
 
@@ -51,11 +53,16 @@ class LogFact:
 
 @dataclass(frozen=True)
 class Failure:
-    """An error that is a rank's own: the line or the exception, and when, if that is known."""
+    """An error that is a rank's own: the line or the exception, and when, if that is known.
+
+    ``is_uncaught``: it is an exception, and torch says that nobody caught it. ``is_passed``: its writer wrote much after it.
+    """
 
     rank: int
     text: str
     at_ns: int | None = None
+    is_uncaught: bool = False
+    is_passed: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,7 +116,10 @@ def own_failures(view: EvidenceView, logs: LogFacts) -> dict[int, Failure]:
     """
     waited = {fact.rank for fact in logs.facts if isinstance(fact.event, GAVE_UP)}
     raised = {rank: seen for rank, seen in view.tracebacks.items() if rank not in waited}
-    found = {rank: Failure(rank, seen.exception, seen.at_ns) for rank, seen in raised.items()}
+    found = {
+        rank: Failure(rank, seen.exception, seen.at_ns, seen.is_signed and not seen.is_passed, seen.is_passed)
+        for rank, seen in raised.items()
+    }
     completed = {fact.rank for fact, event in logs.of_type(CommunicatorStep) if event.step == SET_UP_DONE}
     gave_up: set[int | None] = set()
     for fact in logs.facts:
@@ -121,9 +131,9 @@ def own_failures(view: EvidenceView, logs: LogFacts) -> dict[int, Failure]:
             continue
         known = found.get(rank)
         if known is None:
-            found[rank] = Failure(rank, event.text, event.at_ns)
+            found[rank] = Failure(rank, event.text, event.at_ns, is_uncaught=_WATCHDOG_DIED in event.text)
         elif known.at_ns is None:
-            found[rank] = Failure(rank, known.text, event.at_ns)
+            found[rank] = replace(known, at_ns=event.at_ns)
     return dict(sorted(found.items()))
 
 

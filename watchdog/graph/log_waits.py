@@ -35,13 +35,19 @@ class LogSplit:
     sides: tuple[LogSide, ...]
     mismatch: Mismatch
     elsewhere: tuple[int, ...]
+    is_numbered_as_world: bool = False
 
     def minority(self, world_size: int) -> tuple[int, ...]:
         """The ranks that a clear majority stands against; only of the world are all members known."""
         largest = len(self.sides[0].ranks)
         against = world_size - largest  # whoever said nothing may stand on any side
         is_clear = largest >= MIN_MAJORITY and largest >= CLEAR_RATIO * against
-        return tuple(rank for side in self.sides[1:] for rank in side.ranks) if is_clear and self.group.is_world else ()
+        return tuple(rank for side in self.sides[1:] for rank in side.ranks) if is_clear and self._is_of_all(world_size) else ()
+
+    def _is_of_all(self, world_size: int) -> bool:
+        """Whether the group is the world: by its name, or since all ranks have spoken, each under its own number."""
+        heard = sum(len(side.ranks) for side in self.sides) + len(self.elsewhere)
+        return self.group.is_world or (self.is_numbered_as_world and heard == world_size)
 
 
 def waits_of(logs: LogFacts) -> dict[GroupName, dict[int, CollectiveTimeout]]:
@@ -63,7 +69,9 @@ def find_split(group: GroupName, waits: dict[int, CollectiveTimeout]) -> LogSpli
         sides = _sides(there, by_size=not is_split_by_op)
         if len(sides) > 1:
             elsewhere = tuple(rank for rank in sorted(waits) if rank not in there)
-            return LogSplit(group, seq, sides, Mismatch.OP if is_split_by_op else Mismatch.SIZE, elsewhere)
+            mismatch = Mismatch.OP if is_split_by_op else Mismatch.SIZE
+            is_numbered = all(wait.group_rank == rank for rank, wait in waits.items())
+            return LogSplit(group, seq, sides, mismatch, elsewhere, is_numbered)
     return None
 
 

@@ -21,6 +21,7 @@ from pardbg.watchdog.correlators.wording import heartbeat_line, name_group, name
 from pardbg.watchdog.graph.axes import find_layout
 from pardbg.watchdog.graph.motion import is_astir
 from pardbg.watchdog.graph.standing import Stance
+from pardbg.watchdog.judge.log_endings import FINISHED, doubt_of_logs, tells_by_logs_alone, tells_of_an_end
 from pardbg.watchdog.judge.patience import Haste, find_haste
 from pardbg.watchdog.judge.precedence import clear_of_blame, clear_victims, rank_findings
 from pardbg.watchdog.model.evidence import Absence, SchedulerEnding, SoftwareSeen, Stack
@@ -32,6 +33,7 @@ from pardbg.watchdog.model.routing import RoutingSeries
 from pardbg.watchdog.positions.rules import CauseRule
 from pardbg.watchdog.store.view import EvidenceView
 
+RAS_IS_WELL = "NCCL's RAS tells nothing amiss of any rank, and it does not say whether operations finish"
 MAX_STACKS = 8  # lines of evidence for the ranks a finding names; the files have all
 
 
@@ -180,15 +182,21 @@ def _status_without_verdict(situation: Situation, motion: str) -> tuple[Status, 
         return (Status.UNDETERMINED if why_unsure(situation) else Status.HEALTHY), ""
     if view.is_of_traces_alone:
         return Status.HEALTHY, "no rank, host or stage makes the others wait in the steps that were traced"
-    doubt = _doubt(situation)
-    well = "no rank waits for another" if view.looks else "nothing was outstanding on any rank when it was dumped"
+    doubt = doubt_of_logs(situation) if tells_by_logs_alone(situation) else _doubt(situation)
+    well = FINISHED if tells_by_logs_alone(situation) else _well(view)
     return (Status.UNDETERMINED, doubt) if doubt else (Status.HEALTHY, well)
+
+
+def _well(view: EvidenceView) -> str:
+    return "no rank waits for another" if view.looks else "nothing was outstanding on any rank when it was dumped"
 
 
 def _status_of(situation: Situation, verdict: Finding) -> Status:
     if verdict.kind in {Kind.SLOW_PHASE, Kind.STRAGGLER}:
         return Status.SLOW
-    if not situation.is_over:
+    if verdict.kind is Kind.INSUFFICIENT_EVIDENCE and {line.source for line in verdict.evidence} == {CollectorName.RAS}:
+        return Status.UNDETERMINED  # what RAS tells alone may as well pass
+    if not situation.is_over and not tells_of_an_end(situation, verdict):
         return Status.HUNG
     return Status.UNDETERMINED if verdict.kind is Kind.INSUFFICIENT_EVIDENCE else Status.FAILED
 
@@ -213,7 +221,8 @@ def _doubt(situation: Situation) -> str:
     if view.looks:
         return f"nobody waits as far as was seen; {name_ranks(unseen)} could not be looked into" if unseen else ""
     if not view.recordings:
-        return "the flight recorder of no rank could be read"
+        is_answered = bool(view.ras.answers)
+        return RAS_IS_WELL if is_answered else "the flight recorder of no rank could be read"
     if len(view.recordings) != view.world_size or any(recording.damage for recording in view.recordings.values()):
         return "nothing is outstanding on the ranks that were seen; the others may tell another story"
     if any(standing.stance is Stance.HIDDEN and not standing.positions for standing in situation.standings.values()):

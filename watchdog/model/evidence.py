@@ -105,12 +105,16 @@ class LogTraceback(Noun, frozen=True, kw_only=True, tag="log-traceback"):
     """The first traceback in a rank's log: its last line (``Type: message``) and the frame that raised.
 
     ``is_consequence``: it says that a peer was lost, or that waiting for one took too long. ``at_ns``: as in `LogLine`.
+    ``is_passed``: its writer wrote much after it, so that it is hardly what ended the rank. ``is_signed``: its lines begin with
+    ``[rankN]:``, as torch's hook for exceptions that nobody caught writes them, or torchrun reports it.
     """
 
     exception: str
     where: str | None
     is_consequence: bool = False
     at_ns: int | None = None
+    is_passed: bool = False
+    is_signed: bool = False
 
 
 class RankDescription(Noun, frozen=True, kw_only=True):

@@ -74,7 +74,7 @@ def name_coords(coords: dict[str, int]) -> str:
 def name_group(group: GroupRef) -> str:
     """Name a group: ``ep_4 (expert parallel, axis ep)``."""
     axis = f"axis {group.axis}" if group.axis else ""
-    details = ", ".join(part for part in (group.desc if group.desc != group.name else "", axis) if part)
+    details = ", ".join(part for part in (group.desc if group.desc not in {group.name, "undefined"} else "", axis) if part)
     return f"{group.name} ({details})" if details else group.name
 
 

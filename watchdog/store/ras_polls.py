@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pardbg.watchdog.model.evidence import Evidence
-from pardbg.watchdog.model.ras import RasCommunicator, RasCount, RasSeen
+from pardbg.watchdog.model.ras import RasCommunicator, RasCount, RasPlace, RasSeen
 
 MIN_MEMBERS = 3  # of two, either may be the one that is wrong
 MIN_POLLS = 2
@@ -24,6 +24,11 @@ class Lag:
     ranks: tuple[int, ...]
     launched: int
     most: int
+
+    @property
+    def words(self) -> str:
+        """What is told of each of them."""
+        return f"it has launched {self.launched} {self.op} operations of the job's communicator, most others {self.most}"
 
 
 @dataclass(frozen=True)
@@ -72,11 +77,21 @@ class RasPolls:
         if not self.answers:
             return {}
         whole = (item for item in self.answers[-1][1].communicators if self._is_of_world(item))
-        return {
-            place.member: f"process {place.pid} on node {place.host}" if place.host else "its process"
-            for item in whole
-            for place in item.dead
+        return {place.member: _process(place) for item in whole for place in item.dead}
+
+    @cached_property
+    def suspects(self) -> dict[int, str]:
+        """Whom the newest answer tells something amiss of, and what: not enough to accuse them."""
+        if not self.answers:
+            return {}
+        seen = self.answers[-1][1]
+        behind = {} if self.has_moved else {rank: lag.words for lag in self.lags for rank in lag.ranks}
+        whole = [item for item in seen.communicators if self._is_of_world(item)]
+        failed = {place.member: "it reports an error of NCCL's" for item in whole for place in item.failed}
+        missing = {
+            place.member: f"RAS has no data of {_process(place)}: it did not answer" for item in whole for place in item.missing
         }
+        return behind | failed | missing | {rank: f"RAS holds {process} for dead" for rank, process in self.dead.items()}
 
     def _of_all(self, seen: RasSeen) -> list[RasCommunicator]:
         """Communicators of all ranks of which every member's counts are there."""
@@ -84,6 +99,16 @@ class RasPolls:
 
     def _is_of_world(self, item: RasCommunicator) -> bool:
         return item.size is not None and item.size == self.world_size
+
+
+def largest_answered(evidence: Iterable[Evidence]) -> int:
+    """The size of the largest communicator that RAS knows; 0 without one."""
+    seen = (item.observation for item in evidence if isinstance(item.observation, RasSeen))
+    return max((item.size or 0 for answer in seen for item in answer.communicators), default=0)
+
+
+def _process(place: RasPlace) -> str:
+    return f"process {place.pid} on node {place.host}" if place.host else "its process"
 
 
 def _by_op(item: RasCommunicator) -> dict[str, list[RasCount]]:

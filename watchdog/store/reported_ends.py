@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec.structs import replace
 
 from pardbg.watchdog.model.evidence import Evidence, RankDescription
-from pardbg.watchdog.model.log_event import CommunicatorStep, LauncherFailure, LogSeen
+from pardbg.watchdog.model.log_event import BarrierFailed, CommunicatorStep, LauncherFailure, LogSeen
 from pardbg.watchdog.model.members import MAX_WORLD_SIZE
 
 _GONE = frozenset({None, "gone", "X", "Z"})
@@ -32,7 +32,11 @@ def launcher_failures(logs: Iterable[Evidence]) -> Iterator[LauncherFailure]:
 
 
 def largest_communicator(logs: Iterable[Evidence]) -> int:
-    """The number of ranks of NCCL's largest communicator: the world has at least as many. 0 without any."""
-    events = (event for item in logs if isinstance(item.observation, LogSeen) for event in item.observation.events)
-    sizes = (event.size for event in events if isinstance(event, CommunicatorStep))
+    """The number of ranks of the largest group that logs tell of: the world has at least as many. 0 without any.
+
+    NCCL tells the size of a communicator, a monitored barrier the numbers of those that did not come.
+    """
+    events = [event for item in logs if isinstance(item.observation, LogSeen) for event in item.observation.events]
+    sizes = [event.size for event in events if isinstance(event, CommunicatorStep)]
+    sizes += [rank + 1 for event in events if isinstance(event, BarrierFailed) for rank in event.absent]
     return max((size for size in sizes if size <= MAX_WORLD_SIZE), default=0)

@@ -11,6 +11,7 @@ from pardbg.watchdog.model.recording import Recording
 if TYPE_CHECKING:
     from pardbg.watchdog.store.view import EvidenceView
 
+OF_EARLIER_RUN = "its newest operation is far older than all that the other dumps hold: it seems to be of an earlier run"
 MAX_LOST_NAMED = 4096  # ranks without a dump that are named one by one
 
 
@@ -31,6 +32,9 @@ def silent_recorders(view: "EvidenceView") -> Iterable[Evidence]:
         if not seen.recording.is_switched_on:
             explained.add(item.rank)
             yield _absent(item.rank, *_why_silent(seen.recording), item.origin)
+        elif item.rank in view.stale_recorders:
+            explained.add(item.rank)
+            yield _absent(item.rank, AbsenceReason.SKIPPED, OF_EARLIER_RUN, item.origin)
         elif seen.recording.damage:
             yield _absent(item.rank, AbsenceReason.UNREADABLE, seen.recording.damage, item.origin)
         elif seen.recording.summary is not None and seen.recording.summary.cut:

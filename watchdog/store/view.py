@@ -33,9 +33,10 @@ from pardbg.watchdog.model.report import EvidenceLine
 from pardbg.watchdog.model.routing import RoutingSeries
 from pardbg.watchdog.model.routing_order import in_order
 from pardbg.watchdog.store.kernel_events import KernelEvents, RankKnown, with_logged_errors
-from pardbg.watchdog.store.ras_polls import RasPolls
+from pardbg.watchdog.store.ras_polls import RasPolls, largest_answered
 from pardbg.watchdog.store.reported_ends import largest_communicator, with_reported_ends
 from pardbg.watchdog.store.silent_recorders import silent_recorders
+from pardbg.watchdog.store.stale_recorders import samples_by_rank, stale_ranks
 from pardbg.watchdog.store.traces import Traces
 
 WORLD_DESC = "default_pg"
@@ -137,13 +138,18 @@ class EvidenceView:
 
     @cached_property
     def samples(self) -> dict[int, tuple[Recording, ...]]:
-        """All usable recordings of each rank, oldest sample first. A recorder that is off is not usable."""
-        by_rank: dict[int, dict[int, Recording]] = {}
-        for item in self.evidence:
-            seen = item.observation
-            if isinstance(seen, FlightRecording) and item.rank is not None and seen.recording.is_switched_on:
-                by_rank.setdefault(item.rank, {})[seen.sample] = seen.recording
-        return {rank: tuple(by_rank[rank][sample] for sample in sorted(by_rank[rank])) for rank in sorted(by_rank)}
+        """All usable recordings of each rank, oldest sample first. Of an earlier run, or of a recorder that is off, none is."""
+        return {rank: samples for rank, samples in self._all_samples.items() if rank not in self.stale_recorders}
+
+    @cached_property
+    def stale_recorders(self) -> frozenset[int]:
+        """The ranks whose dumps are of an earlier run. What is read from a process that lives is of this one."""
+        newest = {rank: samples[-1] for rank, samples in self._all_samples.items() if rank not in self.looks}
+        return stale_ranks(newest) if len(newest) == len(self._all_samples) else frozenset()
+
+    @cached_property
+    def _all_samples(self) -> dict[int, tuple[Recording, ...]]:
+        return samples_by_rank(self.evidence)
 
     @cached_property
     def routing(self) -> tuple[RoutingSeries, ...]:
@@ -293,7 +299,8 @@ class EvidenceView:
         configs = (config for recording in self.recordings.values() for config in recording.configs if config.runs)
         members = [first + step * (count - 1) for config in configs for first, step, count in config.runs[-1:]]
         ranks = [item.rank for item in self.evidence if item.rank is not None and item.rank < MAX_WORLD_SIZE]
-        return max([*members, *ranks, *self.processes, largest_communicator(self.logs) - 1, self.traces.last_rank]) + 1 or None
+        largest = max(largest_communicator(self.logs), largest_answered(self.evidence))
+        return max([*members, *ranks, *self.processes, largest - 1, self.traces.last_rank]) + 1 or None
 
     @cached_property
     def absences(self) -> tuple[Evidence, ...]:

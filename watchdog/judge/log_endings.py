@@ -1,0 +1,48 @@
+"""What follows from logs alone: a job whose logs tell of an end and of no wait has failed, and does not hang.
+
+Nobody says that it is over, but nobody waits, either. And where no log tells of anything, that is all that is known.
+"""
+
+from pardbg.watchdog.correlators.situation import Situation
+from pardbg.watchdog.model.evidence import Absence
+from pardbg.watchdog.model.log_event import WAITS, LostSign, PeerLost, TrainingDone
+from pardbg.watchdog.model.names import CollectorName, Kind
+from pardbg.watchdog.model.report import Finding
+
+NOTHING_LOGGED = (
+    "the logs tell of no error that ended a rank and of no wait; whether the job moves, dumps or stacks of all ranks would tell"
+)
+ENDED_FROM_OUTSIDE = (
+    "the launcher was told to end (SIGTERM, or Ctrl-C), and the logs tell of no error before that: ask who ended the job"
+)
+FINISHED = "the logs say that the training was completed, and tell of no error that ended a rank"
+_ENDS = frozenset({Kind.DEAD_RANK, Kind.INSUFFICIENT_EVIDENCE})
+
+
+def tells_of_an_end(situation: Situation, verdict: Finding) -> bool:
+    """Whether a verdict rests on logs alone, and nobody says in them that he waited for others or lost them."""
+    view = situation.view
+    is_of_logs = bool(verdict.evidence) and all(line.source is CollectorName.RANK_LOG for line in verdict.evidence)
+    sees_more = view.recordings or view.looks or view.stacks or view.bereaved_ranks or situation.waiting_ranks
+    waits = any(isinstance(fact.event, (*WAITS, PeerLost)) for fact in situation.logs.facts)
+    return verdict.kind in _ENDS and is_of_logs and not sees_more and not waits
+
+
+def tells_by_logs_alone(situation: Situation) -> bool:
+    """Whether logs are all that was brought."""
+    view = situation.view
+    is_all = all(item.source is CollectorName.RANK_LOG for item in view.evidence if not isinstance(item.observation, Absence))
+    return bool(view.logs) and is_all
+
+
+def doubt_of_logs(situation: Situation) -> str:
+    """Why logs that tell of no fault do not mean that all is well; empty if they do."""
+    if any(event.sign is LostSign.TERMINATED for _, event in situation.logs.of_type(PeerLost)):
+        return ENDED_FROM_OUTSIDE
+    return "" if _says_finished(situation) else NOTHING_LOGGED
+
+
+def _says_finished(situation: Situation) -> bool:
+    """Whether every rank says that the training is over, or its launcher does; one rank may be over while others hang."""
+    done = {fact.rank for fact, _ in situation.logs.of_type(TrainingDone)}
+    return None in done or (bool(situation.standings) and done >= situation.standings.keys())
