@@ -27,7 +27,10 @@ def test_routing_of_an_unchanged_program_is_published_and_a_switch_turns_it_off(
     folders = {
         json.loads((folder / "rank.json").read_text())["rank"]: folder for folder in rank_folders(short_folder / "pardbg")
     }
-    assert [json.loads((folder / "rank.json").read_text())["problems"] for folder in folders.values()] == [[], []]
+    assert [json.loads((folder / "rank.json").read_text())["problems"] for folder in (folders[0], folders[1])] == [
+        [],
+        ["PARDBG_ROUTING=0: routing is not counted"],
+    ]
     series = parse_routing_page((folders[0] / "routing").read_bytes())
     assert series.names == {0: "layers.0.router", 1: "layers.1.router"}
     assert [row.step for row in series.rows] == [step for step in range(1, 13) for _ in range(2)]
