@@ -16,7 +16,7 @@ VALUES = ["20000", "/a b/$HOME/`id`", "it's", 'say "x"', "", "a\\nb", "/ä:\udcf
 def test_a_shell_reads_the_lines_back_bit_by_bit(value: str) -> None:
     lines = render_lines(Plan(job="j", added={"PYTHONPATH": value}, kept={"TORCH_FR_BUFFER_SIZE": "7"}))
     text = lines.encode(errors="surrogateescape")
-    command = ["/bin/sh", "-c", 'set -a; eval "$1"; set +a; env -0', "sh", text]
+    command: list[str | bytes] = ["/bin/sh", "-c", 'set -a; eval "$1"; set +a; env -0', "sh", text]
     done = subprocess.run(command, env={"PATH": os.environ["PATH"]}, capture_output=True, check=True)
     shown = done.stdout.split(b"\0")
     assert b"PYTHONPATH=" + value.encode(errors="surrogateescape") in shown
