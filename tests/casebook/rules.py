@@ -162,10 +162,10 @@ RULES = (
         ),
         (
             "watchdog/correlators/logged_failure.py",
-            "is_certain = len(first) == 1 and bool(bereaved)",
-            "is_certain = bool(bereaved)",
+            "is_certain = alike or (len(first) == 1 and is_clear)",
+            "is_certain = alike or is_clear",
         ),
-        ("watchdog/correlators/logged_wait.py", "culprits=subjects if is_seen else (),", "culprits=subjects,"),
+        ("watchdog/correlators/logged_wait.py", "culprits=subjects if is_clear else (),", "culprits=subjects,"),
     ),
     rule(
         11,

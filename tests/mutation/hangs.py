@@ -36,8 +36,8 @@ HANGS = (
     Edit(
         "what handles exceptions is known by its name",
         HANDLED_EXCEPTION,
-        "return situation.departure(rank) in _HANDLED or any(map(_HANDLER.search, names))",
-        "return situation.departure(rank) in _HANDLED",
+        "return departure in _HANDLED or any(map(_HANDLER.search, names))",
+        "return departure in _HANDLED",
         (f"{TEST_RULES_OF_CASES}test_exception_of_its_own_that_leads_a_rank_elsewhere_comes_first",),
     ),
     Edit(
@@ -71,8 +71,8 @@ HANGS = (
     Edit(
         "of those who went elsewhere all must have raised",
         HANDLED_EXCEPTION,
-        "if ranks and ranks == found.sides.minority:",
-        "if ranks:",
+        "any(here and here != ranks for here, ranks in zip(handling, places, strict=True))",
+        "False",
         (
             f"{TEST_RULES_OF_CASES}test_exception_that_nothing_handles_or_that_not_all_who_went_elsewhere_have_is_not_what_came_first",
         ),
@@ -80,7 +80,7 @@ HANGS = (
     Edit(
         "an exception that nothing handles led nobody elsewhere",
         HANDLED_EXCEPTION,
-        "return situation.departure(rank) in _HANDLED or any(map(_HANDLER.search, names))",
+        "return departure in _HANDLED or any(map(_HANDLER.search, names))",
         "return True",
         (
             f"{TEST_RULES_OF_CASES}test_exception_that_nothing_handles_or_that_not_all_who_went_elsewhere_have_is_not_what_came_first",

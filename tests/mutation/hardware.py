@@ -34,14 +34,14 @@ HARDWARE = (
     Edit(
         "two that lag in different operations of RAS are not told",
         BY_RAS,
-        " and len({lag.ranks for lag in lags}) == 1:",
-        ":",
+        " and len({lag.ranks for lag in lags}) == 1",
+        "",
         (f"{TEST_RAS_LIMITS}test_counts_that_leave_something_open_accuse_nobody",),
     ),
     Edit(
         "a lag of somebody who was seen makes RAS doubtful",
         BY_RAS,
-        " and len(lags) == len(polls.lags)",
+        "len(lags) == len(polls.lags) and ",
         "",
         (f"{TEST_RAS_LIMITS}test_counts_that_leave_something_open_accuse_nobody",),
     ),

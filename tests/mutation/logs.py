@@ -72,15 +72,15 @@ LOGS = (
     Edit(
         "of two that failed together none is accused",
         LOGGED_FAILURE,
-        "is_certain = len(first) == 1 and bool(bereaved)",
-        "is_certain = bool(bereaved)",
+        "is_certain = alike or (len(first) == 1 and is_clear)",
+        "is_certain = alike or is_clear",
         (f"{TEST_LOGS_FAILURES}test_errors_are_ordered_by_their_times_with_an_allowance_for_clocks",),
     ),
     Edit(
         "an error that nobody suffered from accuses nobody",
         LOGGED_FAILURE,
-        "is_certain = len(first) == 1 and bool(bereaved)",
-        "is_certain = len(first) == 1",
+        "(bool(bereaved) and not first[0].is_passed)",
+        "(not first[0].is_passed)",
         (f"{TEST_LOGS_FAILURES}test_an_exception_that_nobody_waits_for_may_have_been_caught",),
     ),
     Edit(
@@ -128,7 +128,7 @@ LOGS = (
     Edit(
         "a status line suggests who is missing and accuses nobody",
         LOGGED_WAIT,
-        "culprits=subjects if is_seen else (),",
+        "culprits=subjects if is_clear else (),",
         "culprits=subjects,",
         (f"{TEST_LOGS_WAITS}test_a_rank_that_had_issued_nothing_more_while_all_others_waited_may_be_missing",),
     ),
@@ -341,7 +341,7 @@ LOGS = (
     Edit(
         "only of the world are all members known",
         LOG_WAITS,
-        "if is_clear and self.group.is_world else",
+        "if is_clear and self._is_of_all(world_size) else",
         "if is_clear else",
         (f"{TEST_LOGS_LIMITS}test_of_a_group_that_is_not_the_world_nobody_is_accused",),
     ),
