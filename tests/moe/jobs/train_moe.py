@@ -8,6 +8,8 @@ for FOLDER/leave.
 
 import argparse
 import copy
+import ctypes
+import signal
 import time
 from dataclasses import replace
 from datetime import timedelta
@@ -33,6 +35,7 @@ CONTROL = 0.05
 AT_ONCE = 0.7
 """How far the bias moves at first for a load that is wanted; the control does the rest."""
 POLL_S = 0.05
+PR_SET_PDEATHSIG = 1
 TIMEOUT = timedelta(minutes=5)
 
 
@@ -133,6 +136,7 @@ def _gradient_norm(layer: MoELayer) -> float:
 def main() -> None:
     """Trains, and waits to be told to leave."""
     options = _options()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # nothing of it outlives the tests
     torch.set_num_threads(1)
     dist.init_process_group("gloo", timeout=TIMEOUT)
     scenarios = {name: SCENARIOS[name] for name in options.scenarios}
