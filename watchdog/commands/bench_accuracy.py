@@ -37,8 +37,8 @@ Examples:
 def accuracy(jobs: int, sizes: tuple[str, ...], readme: Path | None, *, no_peer: bool, as_json: bool) -> None:
     """Diagnose jobs whose truth is known: public reports rebuilt as files, and simulated faults.
 
-    Half of the casebook's jobs are held out: other draws of the same cases, not tuned on. Where torch is installed, torchfrtrace
-    reads the same dumps; of the casebook's jobs only those that left dumps are asked.
+    Half of the casebook's jobs are held out: other draws of the same cases, not tuned on. Where torch is installed,
+    torchfrtrace reads the same dumps; of the casebook's jobs only those that left dumps are asked.
     """
     from pardbg.watchdog.bench.accuracy import measure_accuracy  # noqa: PLC0415 - `--help` does not wait for it
     from pardbg.watchdog.bench.accuracy_table import into_readme, write_summary, write_table  # noqa: PLC0415
