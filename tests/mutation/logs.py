@@ -44,7 +44,7 @@ LOGS = (
     Edit(
         "an error of its own comes before a divergence in logs",
         LOGGED_DESYNC,
-        " or own_failures(situation.view, situation.logs):",
+        " or situation.own_failures:",
         ":",
         (f"{TEST_LOGS_LIMITS}test_first_error_of_its_own_is_all_that_is_told",),
     ),
@@ -439,7 +439,7 @@ LOGS = (
     Edit(
         "an error of a rank's own comes before the network",
         LOGGED_NETWORK,
-        " or own_failures(situation.view, situation.logs):",
+        " or situation.own_failures:",
         ":",
         (f"{TEST_LOGS_NCCL}test_errors_of_the_network_beside_an_error_of_a_ranks_own_are_not_what_came_first",),
     ),

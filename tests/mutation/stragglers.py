@@ -104,7 +104,7 @@ STRAGGLERS = (
     Edit(
         "in a hang nobody is called late",
         STRAGGLER,
-        "    if situation.waiting_ranks and not situation.motion:\n        return\n",
+        "    if situation.is_stuck:\n        return\n",
         "",
         (f"{TEST_STRAGGLERS_NAMED}test_in_a_hang_nobody_is_called_late",),
     ),
@@ -141,8 +141,8 @@ STRAGGLERS = (
     Edit(
         "a stage that is a host is told as the host",
         STRAGGLER,
-        "((Scope.HOST, _by_host(situation)), (Scope.STAGE, _by_stage(situation)))",
-        "((Scope.STAGE, _by_stage(situation)), (Scope.HOST, _by_host(situation)))",
+        "((Scope.HOST, situation.ranks_by_host), (Scope.STAGE, situation.ranks_by_stage))",
+        "((Scope.STAGE, situation.ranks_by_stage), (Scope.HOST, situation.ranks_by_host))",
         (f"{TEST_STRAGGLERS_NAMED}test_a_stage_that_is_a_host_is_told_as_the_host",),
     ),
     Edit(

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from pardbg.watchdog.correlators.comm_stuck import is_stuck
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import count_ranks, name_ranks, wait_verb
-from pardbg.watchdog.graph.log_waits import waits_of
 from pardbg.watchdog.graph.standing import Stance
 from pardbg.watchdog.model.names import CollectorName, Confidence, Kind
 from pardbg.watchdog.model.report import CollectiveRef, EvidenceLine, Finding
@@ -35,7 +34,7 @@ def correlate(situation: Situation) -> Iterable[Finding]:
         yield _describe_dead(situation, dead)
         return
     lags = [lag for lag in polls.lags if all(_is_unseen(situation, rank) for rank in lag.ranks)]
-    waiting = {*situation.waiting_ranks, *(rank for waits in waits_of(situation.logs).values() for rank in waits)}
+    waiting = {*situation.waiting_ranks, *(rank for waits in situation.log_waits.values() for rank in waits)}
     is_still = polls.is_frozen or (bool(waiting) and not polls.has_moved)
     is_one_set = len(lags) == len(polls.lags) and len({lag.ranks for lag in lags}) == 1
     if lags and is_still and is_one_set and not waiting.intersection(lags[0].ranks):

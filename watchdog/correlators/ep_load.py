@@ -18,7 +18,7 @@ MOST_LINES = 4
 
 def correlate(situation: Situation) -> Iterable[Finding]:
     """One finding a group."""
-    if situation.waiting_ranks and not situation.motion:
+    if situation.is_stuck:
         return
     if situation.view.routing and any(illness.kind is Kind.EP_IMBALANCE for illness in find_ailing(situation)):
         return

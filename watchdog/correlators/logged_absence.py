@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pardbg.watchdog.correlators.log_words import MAX_LINES, are_logs_alone, log_line
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import count_ranks, name_ranks, stack_line, wait_verb
-from pardbg.watchdog.graph.log_facts import LogFact, own_failures
+from pardbg.watchdog.graph.log_facts import LogFact
 from pardbg.watchdog.graph.standing import Stance
 from pardbg.watchdog.model.log_event import WAITS, BarrierFailed, DispatchTimeout, StoreTimeout
 from pardbg.watchdog.model.names import Cause, Confidence, Kind
@@ -17,7 +17,7 @@ from pardbg.watchdog.model.report import Finding
 
 def correlate(situation: Situation) -> Iterable[Finding]:
     """At most one finding, by the sign that tells most."""
-    if not are_logs_alone(situation) or own_failures(situation.view, situation.logs):
+    if not are_logs_alone(situation) or situation.own_failures:
         return
     for find in (_at_barrier, _at_store, _at_dispatch):
         finding = find(situation)

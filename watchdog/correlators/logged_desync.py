@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from pardbg.watchdog.correlators.log_words import MAX_LINES, are_logs_alone, log_line, name_log_group
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import name_ranks
-from pardbg.watchdog.graph.log_facts import LogFact, own_failures
-from pardbg.watchdog.graph.log_waits import LogSide, LogSplit, find_split, waits_of
+from pardbg.watchdog.graph.log_facts import LogFact
+from pardbg.watchdog.graph.log_waits import LogSide, LogSplit, find_split
 from pardbg.watchdog.model.log_event import CollectiveTimeout, Fingerprint, FingerprintMismatch, GroupName
 from pardbg.watchdog.model.names import Confidence, Kind, Mismatch
 from pardbg.watchdog.model.report import CollectiveRef, Divergence, EvidenceLine, Finding, GroupRef, Side, Subject
@@ -16,13 +16,13 @@ _WORLD = GroupName(name="0", desc="default_pg")
 
 def correlate(situation: Situation) -> Iterable[Finding]:
     """One finding a group that diverged; what detail mode says counts more than what watchdogs do."""
-    if not are_logs_alone(situation) or own_failures(situation.view, situation.logs):
+    if not are_logs_alone(situation) or situation.own_failures:
         return
     compared = _compared(situation)
     if compared is not None:
         yield _describe(situation, compared, situation.logs.of_type(FingerprintMismatch))
         return
-    for group, waits in waits_of(situation.logs).items():
+    for group, waits in situation.log_waits.items():
         split = find_split(group, waits)
         if split is not None:
             yield _describe(situation, split, situation.logs.of_type(CollectiveTimeout))

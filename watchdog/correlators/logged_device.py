@@ -14,8 +14,6 @@ from pardbg.watchdog.correlators.log_words import MAX_LINES, are_logs_alone, log
 from pardbg.watchdog.correlators.situation import NS_PER_S, Situation
 from pardbg.watchdog.correlators.wording import count_ranks, wait_verb
 from pardbg.watchdog.graph.device_faults import fault_of, is_of_program
-from pardbg.watchdog.graph.log_facts import own_failures
-from pardbg.watchdog.graph.log_waits import waits_of
 from pardbg.watchdog.model.device import XidSeen
 from pardbg.watchdog.model.log_event import CollectiveTimeout
 from pardbg.watchdog.model.names import Cause, Confidence, Kind
@@ -31,7 +29,7 @@ def correlate(situation: Situation) -> Iterable[Finding]:
     devices = situation.view.devices
     if not devices or situation.view.ended_ranks or not are_logs_alone(situation):
         return
-    waits = {rank: wait for found in waits_of(situation.logs).values() for rank, wait in found.items()}
+    waits = {rank: wait for found in situation.log_waits.values() for rank, wait in found.items()}
     faults = {rank: fault for rank, seen in devices.items() if (fault := fault_of(seen, lambda xid: _is_near(xid, waits)))}
     if len(faults) != 1:
         return
@@ -39,7 +37,7 @@ def correlate(situation: Situation) -> Iterable[Finding]:
     if fault is Cause.XID and is_of_program(devices[rank]):
         return
     others = situation.standings.keys() - {rank}
-    if others and others <= waits.keys() and not own_failures(situation.view, situation.logs).keys() - {rank}:
+    if others and others <= waits.keys() and not situation.own_failures.keys() - {rank}:
         yield _describe(situation, rank, fault, tuple(sorted(others)))
 
 

@@ -12,7 +12,7 @@ from pardbg.watchdog.correlators.log_words import MAX_LINES, log_line
 from pardbg.watchdog.correlators.reported import reported_only
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import count_ranks, name_ranks
-from pardbg.watchdog.graph.log_facts import Failure, first_of, own_failures
+from pardbg.watchdog.graph.log_facts import Failure, first_of
 from pardbg.watchdog.graph.standing import Stance
 from pardbg.watchdog.model.log_event import SECONDARY, LauncherFailure
 from pardbg.watchdog.model.names import Cause, CollectorName, Confidence, Kind
@@ -34,7 +34,7 @@ def correlate(situation: Situation) -> Iterable[Finding]:
     view = situation.view
     if view.looks or not (situation.logs.facts or view.tracebacks) or any(dead_rank.correlate(situation)):
         return  # of what is seen to live or to have ended others speak
-    found = own_failures(view, situation.logs)
+    found = situation.own_failures
     failures = [failure for rank, failure in found.items() if _may_have_failed(situation, rank)]
     first = first_of(view, [failure for failure in failures if not failure.is_passed] or failures)
     bereaved = _bereaved(situation, {failure.rank for failure in first})

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pardbg.watchdog.correlators.log_words import MAX_LINES, are_logs_alone, log_line
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import name_ranks
-from pardbg.watchdog.graph.log_facts import SET_UP_BEGAN, SET_UP_DONE, LogFact, own_failures
+from pardbg.watchdog.graph.log_facts import SET_UP_BEGAN, SET_UP_DONE, LogFact
 from pardbg.watchdog.model.host_names import fold_hosts_briefly
 from pardbg.watchdog.model.log_event import NcclWarning, Trouble
 from pardbg.watchdog.model.names import Cause, Confidence, Kind, Scope
@@ -20,7 +20,7 @@ _ASK_NCCL = "Run it with NCCL_DEBUG=INFO on all ranks; see that all hosts reach 
 
 def correlate(situation: Situation) -> Iterable[Finding]:
     """At most one finding: a warning that explains it, else the communicator that was never completed."""
-    if not are_logs_alone(situation) or own_failures(situation.view, situation.logs):
+    if not are_logs_alone(situation) or situation.own_failures:
         return
     for find in (_no_memory_to_share, _no_multicast, _never_completed):
         finding = find(situation)

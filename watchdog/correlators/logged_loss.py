@@ -9,7 +9,7 @@ from pardbg.watchdog.correlators.log_words import MAX_LINES, are_logs_alone, log
 from pardbg.watchdog.correlators.reported import reported_only
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import count_ranks, name_ranks
-from pardbg.watchdog.graph.log_facts import LogFact, own_failures
+from pardbg.watchdog.graph.log_facts import LogFact
 from pardbg.watchdog.graph.standing import Stance
 from pardbg.watchdog.model.log_event import WAITS, LostSign, PeerLost, TrainingDone
 from pardbg.watchdog.model.names import Confidence, Kind
@@ -34,7 +34,7 @@ def _is_explained(situation: Situation) -> bool:
     view, logs = situation.view, situation.logs
     has_returned = bool(view.processes) and all(process.exit_code == 0 for process in view.processes.values())
     tells_more = any(isinstance(fact.event, (*WAITS, TrainingDone)) for fact in logs.facts)
-    return has_returned or tells_more or bool(own_failures(view, logs)) or bool(reported_only(situation))
+    return has_returned or tells_more or bool(situation.own_failures) or bool(reported_only(situation))
 
 
 def _describe(situation: Situation, facts: list[LogFact], ranks: list[int]) -> Finding:

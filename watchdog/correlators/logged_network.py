@@ -7,7 +7,6 @@ from msgspec.structs import replace
 from pardbg.watchdog.correlators.log_words import MAX_LINES, are_logs_alone, log_line
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import count_ranks, wait_verb
-from pardbg.watchdog.graph.log_facts import own_failures
 from pardbg.watchdog.graph.log_network import NetworkFault, find_network_fault, goes_peer_to_peer
 from pardbg.watchdog.model.names import Cause, Confidence, Kind, Scope
 from pardbg.watchdog.model.report import Finding, Subject
@@ -21,7 +20,7 @@ ADVICE = (
 def correlate(situation: Situation) -> Iterable[Finding]:
     """At most one finding."""
     fault = find_network_fault(situation.logs)
-    if fault is None or not are_logs_alone(situation) or own_failures(situation.view, situation.logs):
+    if fault is None or not are_logs_alone(situation) or situation.own_failures:
         return
     victims = tuple(situation.standings)
     yield Finding(

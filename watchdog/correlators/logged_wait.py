@@ -9,7 +9,7 @@ from pardbg.watchdog.correlators.log_words import MAX_LINES, are_logs_alone, log
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import count_ranks, name_ranks, stack_line, wait_verb
 from pardbg.watchdog.graph.log_facts import LogFact
-from pardbg.watchdog.graph.log_waits import find_behind, find_split, waits_of
+from pardbg.watchdog.graph.log_waits import find_behind, find_split
 from pardbg.watchdog.graph.standing import Stance
 from pardbg.watchdog.model.log_event import (
     WAITS,
@@ -35,7 +35,7 @@ def correlate(situation: Situation) -> Iterable[Finding]:
     if done:
         yield _torn_down(situation, done)
         return
-    for group, waits in waits_of(situation.logs).items():
+    for group, waits in situation.log_waits.items():
         if find_split(group, waits) is None:  # `logged_desync` speaks of it
             yield from _absent(situation, group, waits)
     yield _unknown(situation, facts)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import cached_property
 
-from pardbg.watchdog.graph.axes import axis_of, coordinates
+from pardbg.watchdog.graph.axes import PIPELINE, axis_of, coordinates
 from pardbg.watchdog.graph.departures import Departure, find_departure, left_recorded_loop
 from pardbg.watchdog.graph.device_blame import DeviceBlame, DeviceBlamer
 from pardbg.watchdog.graph.divergence import DivergenceFound, find_divergence
@@ -14,7 +14,8 @@ from pardbg.watchdog.graph.fronts import LOST, find_fronts
 from pardbg.watchdog.graph.gatherings import Gathering, find_gatherings
 from pardbg.watchdog.graph.groups import Group, Groups, find_groups
 from pardbg.watchdog.graph.keys import FROM_STACKS, UNKNOWN_PEER, MeetingKey
-from pardbg.watchdog.graph.log_facts import LogFacts
+from pardbg.watchdog.graph.log_facts import Failure, LogFacts, own_failures
+from pardbg.watchdog.graph.log_waits import waits_of
 from pardbg.watchdog.graph.meetings import Meeting, Room
 from pardbg.watchdog.graph.motion import host_motion, job_motion
 from pardbg.watchdog.graph.progress import Progress, trace_progress
@@ -26,6 +27,7 @@ from pardbg.watchdog.graph.what_if import WhatIf
 from pardbg.watchdog.model.device import DeviceJoin
 from pardbg.watchdog.model.evidence import StackFrame
 from pardbg.watchdog.model.garbage import without_garbage_collection
+from pardbg.watchdog.model.log_event import CollectiveTimeout, GroupName
 from pardbg.watchdog.model.names import Cause, Scope
 from pardbg.watchdog.model.operations import DEVICE_BACKENDS
 from pardbg.watchdog.model.reach import NO_WAY, Reach
@@ -103,6 +105,16 @@ class Situation:
         return LogFacts.of(self.view)
 
     @cached_property
+    def own_failures(self) -> dict[int, Failure]:
+        """The first error of its own of each rank whose log tells of one."""
+        return own_failures(self.view, self.logs)
+
+    @cached_property
+    def log_waits(self) -> dict[GroupName, dict[int, CollectiveTimeout]]:
+        """The first wait that each rank gave up by its log, by group."""
+        return waits_of(self.logs)
+
+    @cached_property
     def divergences(self) -> tuple[DivergenceFound, ...]:
         """The earliest divergence of every group that is concerned."""
         found = (find_divergence(self.progress, self.groups.groups[index]) for index in self.concerned_groups)
@@ -128,6 +140,29 @@ class Situation:
             for rank, standing in self.standings.items()
             if standing.fronts or self.graph.room.keys(rank) or _is_in_foreign_library(standing)
         )
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether ranks wait, and nothing shows that the job moves."""
+        return bool(self.waiting_ranks) and not self.motion
+
+    @cached_property
+    def ranks_by_host(self) -> dict[str, tuple[int, ...]]:
+        """The ranks of each host that is known."""
+        found: dict[str, list[int]] = {}
+        for rank in self.standings:
+            if (host := self.view.host(rank)) is not None:
+                found.setdefault(host, []).append(rank)
+        return {host: tuple(ranks) for host, ranks in found.items()}
+
+    @cached_property
+    def ranks_by_stage(self) -> dict[int, tuple[int, ...]]:
+        """The ranks of each pipeline stage, where groups tell them."""
+        found: dict[int, list[int]] = {}
+        for rank in self.standings:
+            if (stage := self._coords.get(rank, {}).get(PIPELINE)) is not None:
+                found.setdefault(stage, []).append(rank)
+        return {stage: tuple(ranks) for stage, ranks in found.items()}
 
     @cached_property
     def is_over(self) -> bool:

@@ -14,7 +14,7 @@ from pardbg.watchdog.model.report import Finding, Subject
 
 def correlate(situation: Situation) -> Iterable[Finding]:
     """One finding a cause. Nothing of a job that hangs or has ended, and nothing of ranks whose lateness is known."""
-    if situation.is_over or (situation.waiting_ranks and not situation.motion):
+    if situation.is_over or situation.is_stuck:
         return
     measured = {rank for rounds in situation.rounds for rank in rounds.group.ranks}
     signs = {rank: sign for rank, sign in sorted(situation.slow_signs.items()) if rank not in measured}
@@ -39,13 +39,12 @@ def _describe(situation: Situation, cause: Cause, ranks: list[int]) -> Finding:
 
 def _subjects(situation: Situation, cause: Cause, ranks: list[int]) -> Iterator[Subject]:
     """GPUs and ranks one by one; of a quota the host, if all its ranks have it."""
-    left = list(ranks)
-    for host in dict.fromkeys(situation.view.host(rank) for rank in ranks) if cause is Cause.CPU_CONTENTION else ():
-        whole = tuple(rank for rank in situation.standings if situation.view.host(rank) == host)
-        if host is not None and len(whole) > 1 and set(whole) <= set(left):
+    left = set(ranks)
+    for host, whole in situation.ranks_by_host.items() if cause is Cause.CPU_CONTENTION else ():
+        if len(whole) > 1 and left.issuperset(whole):
             why = "its quota keeps all its ranks from running"
             yield Subject(scope=Scope.HOST, ranks=whole, host=host, hosts=(host,), why=why)
-            left = [rank for rank in left if rank not in whole]
-    for rank in left:
+            left.difference_update(whole)
+    for rank in sorted(left):
         one = situation.subject(rank, f"its {situation.slow_signs[rank].words}")
         yield replace(one, scope=Scope.DEVICE) if cause in ON_DEVICE else one

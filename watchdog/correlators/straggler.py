@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from pardbg.watchdog.correlators.situation import NS_PER_S, Situation
 from pardbg.watchdog.correlators.slow_words import SIGN_ADVICE, sign_lines
 from pardbg.watchdog.correlators.wording import name_group, name_ranks
+from pardbg.watchdog.graph.axes import PIPELINE
 from pardbg.watchdog.graph.lateness import Late, find_late
 from pardbg.watchdog.graph.slow_signs import ON_DEVICE, SlowSign
 from pardbg.watchdog.model.names import Cause, CollectorName, Confidence, Kind, Scope
@@ -22,7 +23,6 @@ CAUSES = {
     Cause.USER_CODE: Cause.COMPUTE,
 }
 """What a stack on the host says, in the words that a straggler's cause may have."""
-PIPELINE_AXIS = "pp"
 _MOST_CULPRITS = 8
 
 
@@ -41,7 +41,7 @@ class _Straggling:
 
 def correlate(situation: Situation) -> Iterable[Finding]:
     """One finding for all ranks that are late together; without any, one for lateness that goes round. None in a hang."""
-    if situation.waiting_ranks and not situation.motion:
+    if situation.is_stuck:
         return
     late = [found for rounds in situation.rounds if (found := find_late(rounds)) is not None]
     named = [found for found in late if found.ranks]
@@ -62,8 +62,8 @@ def stragglers_without_reason(situation: Situation) -> tuple[int, ...]:
 def _together(situation: Situation, late: Sequence[Late]) -> Iterator[_Straggling]:
     """Ranks of one host or stage are one straggler; all others are one each."""
     left = {rank for found in late for rank in found.ranks}
-    for scope, sets in ((Scope.HOST, _by_host(situation)), (Scope.STAGE, _by_stage(situation))):
-        for whole in sets.values() if len(sets) > 1 else ():
+    for scope, sets in ((Scope.HOST, situation.ranks_by_host), (Scope.STAGE, situation.ranks_by_stage)):
+        for whole in map(set, sets.values()) if len(sets) > 1 else ():
             if len(whole) > 1 and whole <= left:
                 yield _gather(scope, whole, late)
                 left -= whole
@@ -76,31 +76,13 @@ def _gather(scope: Scope, ranks: set[int], late: Sequence[Late]) -> _Straggling:
     return _Straggling(scope, tuple(sorted(ranks)), tuple(seen))
 
 
-def _by_host(situation: Situation) -> dict[str, set[int]]:
-    sets: dict[str, set[int]] = {}
-    for rank in situation.standings:
-        host = situation.view.host(rank)
-        if host is not None:
-            sets.setdefault(host, set()).add(rank)
-    return sets
-
-
-def _by_stage(situation: Situation) -> dict[int, set[int]]:
-    sets: dict[int, set[int]] = {}
-    for rank in situation.standings:
-        stage = situation.subject(rank, "").coords.get(PIPELINE_AXIS)
-        if stage is not None:
-            sets.setdefault(stage, set()).add(rank)
-    return sets
-
-
 def _describe(situation: Situation, found: _Straggling) -> Finding:
     worst, scope = found.worst, found.scope
     position = _position(situation, found.ranks)
     sign = None if scope is Scope.STAGE else _sign(situation, found.ranks, position)
     subject = _subject(situation, found, position, sign)
     cause = Cause.PIPELINE_STAGE if scope is Scope.STAGE else sign.cause if sign is not None else _cause(position)
-    who = {Scope.HOST: f"host {subject.host}", Scope.STAGE: f"pipeline stage {subject.coords.get(PIPELINE_AXIS)}"}
+    who = {Scope.HOST: f"host {subject.host}", Scope.STAGE: f"pipeline stage {subject.coords.get(PIPELINE)}"}
     doing = f"; meanwhile it is {position.words}" if position is not None else ""
     doing = f"; its {sign.words}" if sign is not None else doing
     claim = (
@@ -116,7 +98,7 @@ def _describe(situation: Situation, found: _Straggling) -> Finding:
         culprits=(subject,),
         victims=tuple(sorted(victims)),
         group=situation.group_ref(worst.group),
-        cost=_cost(worst),
+        cost=Cost.of_share(worst.share),
         claim=claim,
         evidence=(*_lines(situation, found), *sign_lines(situation, found.ranks)),
         advice=_advice(cause, scope),
@@ -130,7 +112,7 @@ def _subject(situation: Situation, found: _Straggling, position: Position | None
     if found.scope is Scope.HOST and one.host is not None:
         return Subject(scope=Scope.HOST, ranks=found.ranks, host=one.host, hosts=(one.host,), why="all its ranks are late")
     if found.scope is Scope.STAGE:
-        stage = {PIPELINE_AXIS: one.coords[PIPELINE_AXIS]}
+        stage = {PIPELINE: one.coords[PIPELINE]}
         return Subject(scope=Scope.STAGE, ranks=found.ranks, coords=stage, why="all its ranks are late")
     return replace(one, scope=Scope.DEVICE) if sign is not None and sign.cause in ON_DEVICE else one
 
@@ -159,10 +141,6 @@ def _position(situation: Situation, ranks: Sequence[int]) -> Position | None:
 def _cause(position: Position | None) -> Cause | None:
     """What a stack on the host shows; else the reason is not known."""
     return CAUSES.get(position.cause) if position is not None and position.cause is not None else None
-
-
-def _cost(late: Late) -> Cost:
-    return Cost(slowdown=round(1 / (1 - late.share), 3), share=round(late.share, 3))
 
 
 def _lines(situation: Situation, found: _Straggling) -> Iterator[EvidenceLine]:
@@ -199,7 +177,7 @@ def _rotating(late: Late) -> Finding:
         cause=Cause.ROTATING,
         confidence=Confidence.SUPPORTED,
         victims=(),
-        cost=_cost(late),
+        cost=Cost.of_share(late.share),
         claim=claim,
         advice=(
             "Look for what all ranks share: garbage collection at different steps, batches of unequal length, one storage.",

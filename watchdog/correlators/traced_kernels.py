@@ -52,7 +52,7 @@ def _describe_part(situation: Situation, part: SlowPart) -> Finding:
         confidence=Confidence.SUGGESTED,
         candidates=tuple(situation.subject(rank, why) for rank in part.ranks[:MAX_CANDIDATES]),
         victims=part.others,
-        cost=Cost(slowdown=round(1 / (1 - part.share), 3), share=round(part.share, 3)),
+        cost=Cost.of_share(part.share),
         claim=(
             f"{name_ranks(part.ranks)} {'computes' if len(part.ranks) == 1 else 'compute'} for {part.slow_s:.2f} s a step, the "
             f"others for {part.quick_s:.2f} s, and wait: {part.share:.0%} of the time is lost; more work or slower GPUs"
@@ -72,7 +72,7 @@ def _finding(situation: Situation, late: Late, rank: int | None, cause: Cause | 
         confidence=Confidence.SUPPORTED,
         culprits=() if rank is None else (situation.subject(rank, why),),
         victims=tuple(other for other in late.group.ranks if other not in late.ranks) if late.ranks else (),
-        cost=Cost(slowdown=round(1 / (1 - late.share), 3), share=round(late.share, 3)),
+        cost=Cost.of_share(late.share),
         claim=f"{told}: {late.share:.0%} of the time is lost",
         evidence=tuple(_lines(situation, late)),
         advice=(_ADVICE[cause],),

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import name_ranks
+from pardbg.watchdog.graph.axes import PIPELINE
 from pardbg.watchdog.graph.what_if import WhatIf
 from pardbg.watchdog.model.names import Cause, CollectorName, Confidence, Kind, Scope
 from pardbg.watchdog.model.report import Cost, EvidenceLine, Finding, Subject
@@ -90,7 +91,7 @@ def _slow_stage(what_if: WhatIf, stage: int) -> tuple[Cause, tuple[Subject, ...]
     ranks = what_if.ranks_by_stage[stage]
     mean = sum(what_if.excess.get(rank, 0.0) for rank in ranks) / len(ranks)
     why = "all its ranks compute for longer, in every step"
-    subject = Subject(scope=Scope.STAGE, ranks=ranks, coords={"pp": stage}, why=why)
+    subject = Subject(scope=Scope.STAGE, ranks=ranks, coords={PIPELINE: stage}, why=why)
     which = "the last pipeline stage" if stage == max(what_if.ranks_by_stage) else f"pipeline stage {stage}"
     return Cause.PIPELINE_STAGE, (subject,), f"{which} ({name_ranks(ranks)}) needs {_times(mean)} the usual time to compute"
 

@@ -9,9 +9,10 @@ import re
 from pardbg.watchdog.graph.groups import Group, Groups
 from pardbg.watchdog.model.report import Axis, LayoutRef
 
+PIPELINE = "pp"
 MEGATRON_AXES = {
     "TENSOR_MODEL_PARALLEL_GROUP": "tp",
-    "PIPELINE_MODEL_PARALLEL_GROUP": "pp",
+    "PIPELINE_MODEL_PARALLEL_GROUP": PIPELINE,
     "DATA_PARALLEL_GROUP": "dp",
     "DATA_PARALLEL_GROUP_WITH_CP": "dp",
     "CONTEXT_PARALLEL_GROUP": "cp",

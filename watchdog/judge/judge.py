@@ -182,8 +182,8 @@ def _status_without_verdict(situation: Situation, motion: str) -> tuple[Status, 
         return (Status.UNDETERMINED if why_unsure(situation) else Status.HEALTHY), ""
     if view.is_of_traces_alone:
         return Status.HEALTHY, "no rank, host or stage makes the others wait in the steps that were traced"
-    doubt = doubt_of_logs(situation) if tells_by_logs_alone(situation) else _doubt(situation)
-    well = FINISHED if tells_by_logs_alone(situation) else _well(view)
+    by_logs = tells_by_logs_alone(situation)
+    doubt, well = (doubt_of_logs(situation), FINISHED) if by_logs else (_doubt(situation), _well(view))
     return (Status.UNDETERMINED, doubt) if doubt else (Status.HEALTHY, well)
 
 

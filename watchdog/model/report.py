@@ -86,6 +86,11 @@ class Cost(Noun, frozen=True, kw_only=True):
     slowdown: float
     share: float
 
+    @classmethod
+    def of_share(cls, share: float) -> "Cost":
+        """By the part of the step time that is lost, less than 1."""
+        return cls(slowdown=round(1 / (1 - share), 3), share=round(share, 3))
+
 
 class EvidenceLine(Noun, frozen=True, kw_only=True):
     """One observed fact: which collector saw it, of whom, when (RFC 3339), and where it can be read again."""

@@ -53,7 +53,7 @@ def ranks_to_attach_to(situation: Situation, policy: Policy) -> tuple[int, ...]:
 
 
 def _is_hung(situation: Situation) -> bool:
-    return not situation.motion and bool(situation.waiting_ranks) and haste_of(situation) is None
+    return situation.is_stuck and haste_of(situation) is None
 
 
 def read_by_attaching(world: World, ranks: Sequence[RankProcess], sample: int, until_s: float, *, is_kept: bool) -> Attachment:

@@ -257,9 +257,10 @@ def _look_at_stragglers(so_far: _SoFar, settings: Settings, progress: Progress) 
 def _explain(so_far: _SoFar, settings: Settings, progress: Progress) -> None:
     """Logs, and native stacks of those whose Python stacks do not explain."""
     progress("reading logs")
+    is_stuck = so_far.situation(settings).is_stuck  # asked before there is more: each time it is derived anew
     so_far.more += so_far.site.software(so_far.until_s)
     so_far.more += so_far.site.logs(so_far.until_s)
-    if not _hangs(so_far.situation(settings)):  # a hang does not wait for it
+    if not is_stuck:  # a hang does not wait for it
         so_far.more += so_far.site.routing()
     if any(sample.refused_ranks for sample in so_far.samples):  # then native ones would be refused, too
         wanted_ranks = {item.rank for item in so_far.seen if item.rank is not None and _is_stack_absence(item)}
@@ -269,10 +270,6 @@ def _explain(so_far: _SoFar, settings: Settings, progress: Progress) -> None:
     if wanted:
         progress(f"taking native stacks of {count_ranks(wanted)}")
         so_far.more += so_far.site.native_stacks(wanted, len(so_far.samples) - 1, so_far.until_s)
-
-
-def _hangs(situation: Situation) -> bool:
-    return bool(situation.waiting_ranks) and not situation.motion
 
 
 def _is_stack_absence(item: Evidence) -> bool:
