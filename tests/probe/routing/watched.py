@@ -5,6 +5,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,7 @@ def watching() -> Iterator[Watched]:
     """Watches models that are made from now on. At the end nothing may have failed within the probe."""
     folder = Path(tempfile.mkdtemp(prefix="routing-", dir="/tmp"))
     watched = Watched(folder, [1])
+    import_module("tqdm").tqdm.monitor_interval = 0  # compilers show progress: its thread would stay for all later tests
     harmless.problems.clear()
     handle = nn.modules.module.register_module_module_registration_hook(watched.routers.make_hook())
     prepare = callback_handler.register_start_callback(lambda *_: watched.routers.prepare())
