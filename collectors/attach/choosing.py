@@ -36,7 +36,7 @@ def choose(pid: int, prepared: Prepared, read: Read, proc: Path = Path("/proc"))
     before = look_at_process(pid, proc)
     time.sleep(_BETWEEN_LOOKS_S)
     after = look_at_process(pid, proc)
-    if reason := _why_not_process(after, prepared, read):
+    if reason := _why_not_process(after, prepared, read) or _why_not_again((before, after), prepared, read):
         raise ShotError(reason)
     if shares_memory(pid, proc):
         raise ShotError("another process shares its memory")
@@ -64,7 +64,12 @@ def _why_not_process(look: ProcessLook, prepared: Prepared, read: Read) -> str:
     for mapping in linker_data(prepared.around.mappings):
         if is_held(read(mapping.start, mapping.end - mapping.start), look.inner_tids):
             return "one of its threads loads a library"
-    for thread in look.threads.values():
+    return ""
+
+
+def _why_not_again(looks: tuple[ProcessLook, ...], prepared: Prepared, read: Read) -> str:
+    """An earlier shot waits for the interpreter lock: it wakes every 5 ms, so that one look may find it awake."""
+    for thread in (thread for look in looks for thread in look.threads.values()):
         if waits_for_interpreter(thread, prepared.around) and MARK in read(thread.stack, _MARK_DEPTH):
             return "an earlier shot still waits for the interpreter lock"
     return ""

@@ -47,7 +47,8 @@ def test_shot_waits_for_the_interpreter_lock_and_runs_once_it_is_free(seconds: s
         assert outcome.shot is not None
         assert not outcome.is_done
         assert not ran.exists()
-        assert _refused(target) == "an earlier shot still waits for the interpreter lock"
+        whys = [_refused(target) for _ in range(5)]  # a shot that waits wakes every 5 ms: now and then it is only seen to move
+        assert "an earlier shot still waits for the interpreter lock" in whys
         assert target.end() == (0, "")
     assert ran.read_text() == "x"
 

@@ -21,7 +21,7 @@ def park(seconds: float) -> threading.Thread:
 
 def holds(seconds: str) -> None:
     """The main thread holds the interpreter lock; one other waits for something else."""
-    thread = park(0.3)
+    thread = park(2.5)  # longer than a busy machine needs before it shoots
     time.sleep(0.1)
     print("ready", flush=True)
     HOLDING.usleep(int(float(seconds) * 1e6))
