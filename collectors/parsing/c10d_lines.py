@@ -31,19 +31,25 @@ WORDS = {
 _GROUP = re.compile(
     r"\[(?:PG (?:ID \d{1,9} PG GUID )?(?P<name>[^\s()\]]{1,200}) ?(?:\((?P<desc>[^)\]]{0,200})\))? ?)?Rank (?P<rank>\d{1,7})\]"
 )
-_WORK = re.compile(r"Work\w{2,12}\(SeqNum=(\d{1,18}), OpType=(\w{1,40})")
+_WORK = re.compile(r"Work\w{2,12}\((?:SeqNum=(\d{1,18}), )?OpType=(\w{1,40})")
 _NUMEL_IN, _NUMEL_OUT = re.compile(r"NumelIn=(\d{1,18})"), re.compile(r"NumelOut=(\d{1,18})")
 _LIMIT, _RAN = re.compile(r"Timeout\(ms\)=(\d{1,18})"), re.compile(r"ran for (\d{1,18}) milliseconds")
 _STATUS = re.compile(r"[Ll]ast enqueued (?:NCCL )?work: (-?\d{1,18}), last completed (?:NCCL )?work: (-?\d{1,18})")
 _AT_WORK = re.compile(r"(?:at NCCL work|at work(?: sequence id)?): (-?\d{1,18})")
+_TIMED_OUT = re.compile(r"collective timeout from {1,2}(?:(?P<own>this local rank)|rank (?P<rank>\d{1,7}))\b")
 _PENDING = re.compile(r"workMetaList_\.size\(\)\s?=\s?(\d{1,9})")
 _STORE_WAIT = re.compile(r"[Ww]ait timeout after \d{1,18} ?ms, keys: ([^\s,]{1,200})")
 _UNIQUE_ID = re.compile(r"retrieving ncclUniqueId from \[(\d{1,7})\]")
 _STORE_GET = re.compile(r"store->get\('([^']{1,200})'\) got error")
 _NOT_PASSED = re.compile(r"Ranks? ([\d, ]{1,60000}) failed to pass monitoredBarrier")
 _REACHED = re.compile(r"[Rr]ank (\d{1,7}) successfully reached monitoredBarrier.{0,200}?from rank (\d{1,7})")
-_SIDE = re.compile(r"Rank (\d{1,7}) is running collective: CollectiveFingerPrint\((.{0,600}?)\)(?=[,.]|$)")
-_FIELD = re.compile(r"(SequenceNumber|OpType|TensorShape|TensorDtypes)=(\[[^\]]{0,200}\]|[^,()]{0,60}(?:\([^)]{0,60}\))?)")
+_SIDE = re.compile(
+    r"Rank (\d{1,7}) is running (?:inconsistent )?collective: CollectiveFingerPrint\((.{0,600}?)(?:\)(?=[,.]|$)|$)"
+)
+_FIELD = re.compile(
+    r"(SequenceNumber|OpType|TensorShape|TensorDtypes)="
+    r"(\[[^\]]{0,200}\]|\d{1,18}(?=OpType=)|[^,()]{0,60}(?:\([^)]{0,60}\))?)"
+)
 _OPS = {
     "ALLREDUCE": "all_reduce",
     "ALLGATHER": "all_gather",
@@ -80,7 +86,7 @@ def _timeout(read: LineRead, work: re.Match[str]) -> CollectiveTimeout:
         rank=_rank(read),
         group=group,
         group_rank=group_rank,
-        seq=int(work[1]),
+        seq=int(work[1]) if work[1] else None,
         op=name_op(work[2]),
         numel_in=_number(_NUMEL_IN, read.line),
         numel_out=_number(_NUMEL_OUT, read.line),
@@ -98,14 +104,23 @@ def _status(read: LineRead, status: re.Match[str]) -> GroupStatus:
         at_work=_number(_AT_WORK, read.line),
         enqueued=int(status[1]),
         completed=int(status[2]),
+        timed_out=_timed_out(read),
     )
+
+
+def _timed_out(read: LineRead) -> int | None:
+    """The global rank that a line names as the one that gave up."""
+    found = _TIMED_OUT.search(read.line)
+    if found is None:
+        return None
+    return _rank(read) if found["own"] else int(found["rank"])
 
 
 def _mismatch(read: LineRead) -> FingerprintMismatch | None:
     sides = [_fingerprint(match) for match in _SIDE.finditer(read.line)]
-    if len(sides) < 2:
+    if not sides:
         return None
-    return FingerprintMismatch(rank=read.rank, own=sides[0], other=sides[1])
+    return FingerprintMismatch(rank=read.rank, own=sides[0], other=sides[1] if len(sides) > 1 else None)
 
 
 def _fingerprint(match: re.Match[str]) -> Fingerprint:

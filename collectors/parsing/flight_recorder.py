@@ -82,6 +82,7 @@ class _RecordingBuilder:
         self._dump = dump
         self._completed = collectives_completed(dump)
         self._idle = idle_groups(dump)
+        self._cut = dump.entries[0] if _has_wrapped(dump) else None  # members of its launch may be lost
         self._operations: list[Operation] = []
         self._names: dict[str, _Name] = {}
         self._groups: dict[tuple[str, str], int] = {}
@@ -107,7 +108,9 @@ class _RecordingBuilder:
         if launch.is_p2p_batch:
             self._batch_count += 1
             batch = self._batch_count
-        for entry in entries if batch else entries[:1]:
+        if not batch and (len(entries) > 1 or first is self._cut):
+            entries = [self._as_one(launch)]
+        for entry in entries:
             if not is_done and not batch and is_left_scheduled(entry):
                 self._left_scheduled.add(entry.record_id)
             signature = self._sign(entry, launch)
@@ -126,6 +129,23 @@ class _RecordingBuilder:
                     (launch.closing or entry).time_discovered_completed_ns or 0,
                 )
             )
+
+    def _as_one(self, launch: Launch) -> RawEntry:
+        """Collectives that were coalesced one by one, as one with all their tensors.
+
+        The oldest launch of a ring that has wrapped may have lost its first members: of its tensors nothing is known then.
+        """
+        is_cut = launch.entries[0] is self._cut and (launch.closing is not None or len(launch.entries) > 1)
+        if len(launch.entries) == 1 and not is_cut:
+            return launch.entries[0]
+        whole = () if is_cut else launch.entries
+        return replace(
+            launch.entries[0],
+            input_sizes=tuple(size for entry in whole for size in entry.input_sizes or ()),
+            output_sizes=tuple(size for entry in whole for size in entry.output_sizes or ()),
+            input_dtypes=tuple(dtype for entry in whole for dtype in entry.input_dtypes or ()),
+            output_dtypes=tuple(dtype for entry in whole for dtype in entry.output_dtypes or ()),
+        )
 
     def build(self) -> Recording:
         """Returns what was collected."""
@@ -233,6 +253,11 @@ class _RecordingBuilder:
             site = self._sites.setdefault(tuple(_read_frames(frames)), len(self._sites))
             self._site_by_frame_ids[ids] = site
         return site
+
+
+def _has_wrapped(dump: RawDump) -> bool:
+    """Whether the ring has overwritten entries; a dump of unfinished ones alone begins with any number."""
+    return bool(dump.entries) and dump.entries[0].record_id > 0 and any(entry.state == "completed" for entry in dump.entries)
 
 
 def _closing_name(launch: Launch) -> str:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from pardbg.collectors.parsing.kernel_time import place_in_year, read_moment
 from pardbg.collectors.parsing.link_lines import parse_link
+from pardbg.collectors.parsing.lost_gpu_lines import FALLEN_OFF, named_gpu, says_lost
 from pardbg.collectors.parsing.oom_lines import OomSummary, as_kill, complete, parse_oom_kill, parse_oom_summary
 from pardbg.collectors.parsing.xid_lines import parse_xid
 from pardbg.watchdog.model.kernel import KernelLog, LinkEvent, Moment, OomKill, XidEvent
@@ -20,7 +21,8 @@ _LONGEST_LINE = 2000
 _HEAD_LINES = 60
 _FEWEST_LINES = 0.6  # of those at its beginning, by which a text without a telling name is a kernel log
 TELLING = re.compile(
-    r"NVRM: (?:Xid|loading)|oom-kill:|Killed process|[Ll]ink|(?:mlx|bnxt_re|irdma|hns|efa|qib|hfi1)_?\d|Linux version "
+    r"NVRM: (?:Xid|loading|The NVIDIA GPU|(?:has )?fallen off)|oom-kill:|Killed process|[Ll]ink"
+    r"|(?:mlx|bnxt_re|irdma|hns|efa|qib|hfi1)_?\d|Linux version "
 )
 _NEW_DRIVER = re.compile(r"NVRM: loading NVIDIA UNIX|Linux version ")
 
@@ -60,15 +62,21 @@ class _Reader:
         self._kills: deque[OomKill] = deque(maxlen=MOST_EVENTS)
         self._links: deque[LinkEvent] = deque(maxlen=MOST_EVENTS)
         self._summary: tuple[OomSummary, Moment] | None = None
+        self._named_gpu: tuple[str, Moment] | None = None
+        self._not_found: set[XidEvent] = set()
 
     def read(self, line: str) -> None:
         """Takes one line."""
         found = read_moment(line)
+        if self._named_gpu is not None and says_lost(line):
+            self._lose_gpu(*self._named_gpu)
         if found is None:
             return
         when, message = found
         if _NEW_DRIVER.match(message):
-            self._xids = deque((replace(event, is_cleared=True) for event in self._xids), maxlen=MOST_EVENTS)
+            self._clear()
+        elif (pci := named_gpu(message)) is not None:
+            self._named_gpu = pci, when
         elif (xid := parse_xid(message, when)) is not None:
             self._xids.append(xid)
         elif (summary := parse_oom_summary(message)) is not None:
@@ -83,6 +91,18 @@ class _Reader:
         """All of it."""
         self._end_summary()
         return KernelLog(xids=tuple(self._xids), kills=tuple(self._kills), links=tuple(self._links))
+
+    def _clear(self) -> None:
+        """Ends what was before the driver was loaded; what it did not find meanwhile it tells just before that."""
+        kept = (event if event in self._not_found else replace(event, is_cleared=True) for event in self._xids)
+        self._xids = deque(kept, maxlen=MOST_EVENTS)
+        self._not_found = set()
+
+    def _lose_gpu(self, pci: str, when: Moment) -> None:
+        lost = XidEvent(pci=pci, code=FALLEN_OFF, when=when, is_worded=True)
+        self._xids.append(lost)
+        self._not_found.add(lost)
+        self._named_gpu = None
 
     def _kill(self, kill: OomKill) -> None:
         summary = self._summary[0] if self._summary is not None else None

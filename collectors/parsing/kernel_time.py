@@ -27,6 +27,7 @@ _SYSLOG = re.compile(
     rf"{_MONTH} +(?P<day>\d{{1,2}}) {_CLOCK}(?:\.\d{{1,9}})? [\w.-]{{1,255}} kernel: "
     r"(?:\[\s{0,12}(?P<up>\d{1,12}\.\d{1,9})\] )?"
 )
+_BARE = re.compile(r"kernel: (?=NVRM: )")  # cut out of a journal without its times
 
 
 def read_moment(line: str) -> tuple[Moment, str] | None:
@@ -101,4 +102,5 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Moment]], ...] = 
     (_DATED, _of_date),
     (_ISO, _of_iso),
     (_SYSLOG, _of_syslog),
+    (_BARE, lambda _: Moment()),
 )

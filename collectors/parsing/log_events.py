@@ -7,29 +7,34 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from pardbg.collectors.parsing import c10d_lines, nccl_lines, peer_lines, program_lines
+from pardbg.collectors.parsing import c10d_lines, crash_lines, nccl_lines, peer_lines, program_lines
+from pardbg.collectors.parsing.log_endings import parse_endings
 from pardbg.collectors.parsing.log_lines import LineRead, lines_with
 from pardbg.collectors.parsing.program_lines import is_survivable
-from pardbg.collectors.parsing.progress import goes_on
+from pardbg.collectors.parsing.progress import goes_on, read_bar
 from pardbg.collectors.parsing.torchrun_report import parse_torchrun_report
+from pardbg.collectors.parsing.wrapped_lines import head_of, tails_of
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.log_event import LogEvent, LogSeen, OwnFailure
 
 MOST_EVENTS = 50_000
 _MOST_SAMPLES = 500
 _MOST_LOOKS, _SOON = 50, 16_384  # failures whose next characters are looked at, and how many
-_WORDS = (c10d_lines.WORDS, peer_lines.WORDS, nccl_lines.WORDS, program_lines.WORDS)
+_WORDS = (c10d_lines.WORDS, peer_lines.WORDS, nccl_lines.WORDS, program_lines.WORDS, crash_lines.WORDS)
 _FAMILIES: tuple[Callable[[LineRead], LogEvent | None], ...] = (
     c10d_lines.read_c10d,
     nccl_lines.read_nccl,
     peer_lines.read_peer,
     program_lines.read_program,
+    crash_lines.read_crash,
 )
 _TELLING = (
     "WorkNCCL(SeqNum=",
+    "WorkNCCL(OpType=",
     ", last completed ",
     " NCCL INFO ",
     " NCCL WARN ",
+    "Duplicate GPU detected",
     "Root Cause (first observed failure)",
     "monitoredBarrier",
     "Detected mismatch between collectives on ranks",
@@ -38,8 +43,16 @@ _TELLING = (
     "[/gloo/transport/",
     '"should dump" flag',
     "torch/distributed/elastic/",
+    "Fatal Python error: ",
     "srun: error: Node failure on",
     "CANCELLED AT ",
+    " noticed that process rank ",
+    "BAD TERMINATION OF ONE OF YOUR ",
+    " in store based barrier ",
+    ":sigkill_handler] ",
+    "(raylet) [",
+    "[missing ranks: ",
+    "Missing ranks:\n",
 )
 
 
@@ -73,6 +86,9 @@ def parse_log_events(text: str) -> tuple[RankEvents, ...]:
     launched = parse_torchrun_report(text)
     if launched:
         by_rank.setdefault(None, {}).update((failure, failure) for failure in launched)
+    endings = parse_endings(text)
+    if endings:  # of launchers and stores: the ranks that they name did not write them
+        by_rank.setdefault(None, {}).update((ending, ending) for ending in endings)
     return tuple(
         RankEvents(rank=rank, seen=LogSeen(events=tuple(known.values()), is_cut=is_cut)) for rank, known in by_rank.items()
     )
@@ -81,16 +97,25 @@ def parse_log_events(text: str) -> tuple[RankEvents, ...]:
 def _events(text: str, lines: list[LineRead]) -> Iterator[tuple[LineRead, LogEvent]]:
     """Time and text are left for those that are kept."""
     looks_left = _MOST_LOOKS
-    for read in lines:
-        event = next((event for family in _FAMILIES if (event := family(read)) is not None), None)
-        if isinstance(event, OwnFailure) and is_survivable(read.line) and looks_left:
+    for line in lines:
+        read = head_of(text, line)
+        event = _event(read)
+        if event is None:
+            read, event = next(((longer, event) for longer in tails_of(text, read) if (event := _event(longer))), (read, None))
+        if isinstance(event, OwnFailure) and (is_survivable(read.line) or event.signal) and looks_left:
             looks_left -= 1
-            event = replace(event, is_survived=event.is_survived or _goes_on(text[read.end : read.end + _SOON]))
+            event = replace(event, is_survived=event.is_survived or _goes_on(text, read.end))
         if event is not None:
             yield read, event
 
 
-def _goes_on(text: str) -> bool:
-    """Whether the program trains on: an allocation that failed can be caught, as a search for the batch size does."""
-    lines = (line for line in text.splitlines() if not line.startswith("[rank"))
-    return any(map(goes_on, lines))
+def _event(read: LineRead) -> LogEvent | None:
+    return next((event for family in _FAMILIES if (event := family(read)) is not None), None)
+
+
+def _goes_on(text: str, end: int) -> bool:
+    """Whether the program trains on after a line: an allocation that failed can be caught, and a child may have crashed."""
+    before = filter(None, map(read_bar, text[max(0, end - _SOON) : end].splitlines()))
+    bars = {total: done for done, total in before}
+    lines = (line for line in text[end : end + _SOON].splitlines() if not line.startswith("[rank"))
+    return any(goes_on(line, bars) for line in lines)

@@ -8,14 +8,14 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 
+from pardbg.collectors.parsing.line_prefix import other_signer, without_colours
 from pardbg.collectors.probe.secrets import hide_secrets
 from pardbg.watchdog.model.base import Noun
 
 MOST_LINES_A_WORD = 20_000  # 4,096 ranks that share a log, each with a few lines
 LONGEST_LINE = 2000
 _LONGEST_TEXT = 300
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07")
-_RANK = re.compile(r"\[rank(\d{1,7})\]:", re.IGNORECASE)
+_RANK = re.compile(r"\[rank(\d{1,7})\]:(?: ?\[rank(\d{1,7})\]:)*", re.IGNORECASE)  # a launcher's label may precede torch's
 _DATE = re.compile(r"\b\d{4}-(\d\d)-(\d\d)[T _](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?")
 _GLOG = re.compile(r"(?:^|[\s\[:])[IWEF](\d\d)(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?")
 _HEAD = 400  # characters in which prefixes stand
@@ -67,10 +67,10 @@ def lines_with(text: str, tables: Sequence[Words], most: int = MOST_LINES_A_WORD
 
 def read_line(raw: str, end: int = 0) -> LineRead:
     """Takes off colours; the time is the outermost one, so that all lines of a log have the same clock."""
-    line = _ANSI.sub("", raw) if "\x1b" in raw else raw
+    line = without_colours(raw)
     head = line[:_HEAD]
     rank = _RANK.search(head)
-    return LineRead(line=line, at_ns=read_time(head), rank=int(rank[1]) if rank else None, end=end)
+    return LineRead(line=line, at_ns=read_time(head), rank=int(rank[2] or rank[1]) if rank else other_signer(head), end=end)
 
 
 def read_time(head: str) -> int | None:

@@ -3,15 +3,8 @@
 import re
 
 from pardbg.collectors.parsing.log_lines import LineRead
-from pardbg.watchdog.model.log_event import (
-    CommunicatorStep,
-    LogEvent,
-    NcclProcess,
-    NcclWarning,
-    Trouble,
-    Way,
-    WayChosen,
-)
+from pardbg.collectors.parsing.nccl_troubles import describe, find_trouble, read_unnamed
+from pardbg.watchdog.model.log_event import CommunicatorStep, LogEvent, NcclProcess, Trouble, Way, WayChosen
 
 WORDS = {
     " NCCL ": (
@@ -21,6 +14,9 @@ WORDS = {
         "Destroy COMPLETE",
         "NCCL WARN",
         "Got async event",
+        "Duplicate GPU detected",
+        "NET/IB : Got completion from peer",
+        "NET/IB: Got completion from peer",
     )
 }
 SAMPLED_WORDS = {
@@ -43,15 +39,6 @@ _LINE = re.compile(
 )
 _COMM = re.compile(r"comm 0x[0-9a-f]{1,16} rank (\d{1,7}) n[rR]anks (\d{1,7})\b(.{0,300}?) - (Init START|\w{1,20} COMPLETE)")
 _BUS, _COMM_ID = re.compile(r"busId ([0-9a-f:.]{1,16})"), re.compile(r"commId (0x[0-9a-f]{1,16})")
-_TROUBLES = (
-    (Trouble.PORT_ERROR, re.compile(r"Got async event ?: .{0,100}?port error")),
-    (Trouble.COMPLETION_ERROR, re.compile(r"Got completion from peer .{0,200}?(?:with error|status=) ?\d")),
-    (Trouble.SHM_FULL, re.compile(r"(?:dev/shm/|shared memory|posix_fallocate).{0,300}?No space left")),
-    (Trouble.NVLS, re.compile(r"NVLS|multicast|Cuda failure 401\b|error 401\b")),
-    (Trouble.OUT_OF_MEMORY, re.compile(r"out of memory", re.IGNORECASE)),
-    (Trouble.NO_INTERFACE, re.compile(r"[Nn]o (?:socket )?interface found")),
-    (Trouble.CUDA_FAILURE, re.compile(r"Cuda failure")),
-)
 _WAYS = (
     (Way.SOCKET, re.compile(r"NET/Socket : Using \[")),
     (Way.INFINIBAND, re.compile(r"NET/IB : Using \[")),
@@ -62,23 +49,21 @@ _WAYS = (
     (Way.SHM, re.compile(r"via SHM\b")),
     (Way.DIRECT_RDMA_OFF, re.compile(r"GPU Direct RDMA Disabled")),
 )
-_PEER = re.compile(r"from peer ([\w.:%-]{1,100}?)(?:<\d{1,6}>)? ")
-_STATUS = re.compile(r"(?:with error |status=)(\d{1,4})")
 
 
 def read_nccl(read: LineRead) -> LogEvent | None:
     """What a line of NCCL tells; None for any other line, and for those that say nothing of use."""
     match = _LINE.search(read.line)
     if match is None:
-        return None
+        return read_unnamed(read.line, read.rank)
     process = NcclProcess(host=match["host"], pid=int(match["pid"]), device=int(match["device"]))
     text = read.line[match.end() :]
     comm = _COMM.search(text)
     if comm is not None:
         return _step(read, process, comm)
-    trouble = next((trouble for trouble, pattern in _TROUBLES if pattern.search(text)), None)
+    trouble = find_trouble(text)
     if trouble is not None and (match["level"] == "WARN" or trouble is Trouble.PORT_ERROR):
-        return _warning(read, process, trouble, text)
+        return describe(trouble, process, text, read.rank)
     way = next((way for way, pattern in _WAYS if pattern.search(text)), None) if match["level"] == "INFO" else None
     return None if way is None else WayChosen(rank=read.rank, process=process, way=way)
 
@@ -93,16 +78,4 @@ def _step(read: LineRead, process: NcclProcess, comm: re.Match[str]) -> Communic
         size=int(comm[2]),
         bus_id=bus[1] if bus else None,
         step=comm[4],
-    )
-
-
-def _warning(read: LineRead, process: NcclProcess, trouble: Trouble, text: str) -> NcclWarning:
-    peer, status = _PEER.search(text), _STATUS.search(text)
-    is_completion = trouble is Trouble.COMPLETION_ERROR
-    return NcclWarning(
-        rank=read.rank,
-        process=process,
-        trouble=trouble,
-        peer=peer[1] if peer and is_completion else "",
-        status=int(status[1]) if status and is_completion else None,
     )

@@ -98,13 +98,16 @@ def _read_ending(record: EndingRecord) -> Ending | None:
     if kind is None:
         return None
     words = record.text.decode(errors="replace")
+    where = _text(record.where)
+    standing = judge_exception(words, where)
     return Ending(
         kind=kind,
         at_ns=_moment(record.at_ns),
         code=None if record.code == -1 else record.code,
         text=printable_text(hide_secrets(words.split("\n", 1)[0])[:_LONGEST_EXCEPTION]),
-        where=_text(record.where),
-        is_consequence=judge_exception(words) is Standing.PEER_LOST,
+        where=where,
+        is_consequence=standing is Standing.PEER_LOST,
+        is_doubtful=standing is Standing.UNSURE,
         oom_kills=None if record.oom_kills < 0 else record.oom_kills,
     )
 

@@ -1,4 +1,4 @@
-"""Secondary lines: connections, stores and peers that are lost, signals of the launcher, and gloo's own words for all that."""
+"""Secondary lines: connections, stores and peers that are lost, signals of launchers; gloo's words for all that."""
 
 import re
 
@@ -13,16 +13,23 @@ WORDS = {
     "imed out": ("Timed out waiting",),
     "preamble": ("op.preamble.length",),
     "remote process": ("remote process exited",),
-    "signal": ("death signal", "signal: 15"),
+    "signal": ("death signal", "signal: 1"),
     "ocket recv": ("Socket recv failed",),
 }
 _SIGNS = (
     (LostSign.STORE, re.compile(r'"should dump" flag|failed on SocketImpl|TCPStore\.cpp.*(?:Broken pipe|reset by peer)')),
+    (LostSign.OWN_TIMEOUT, re.compile(r"First PG on this rank to signal dumping")),
     (LostSign.DUMP_SIGNAL, re.compile(r"dump signal|signal dumping")),
     (LostSign.GLOO_TIMEOUT, re.compile(r"Timed out waiting \d+ms for (?:recv|send) operation")),
     (LostSign.NCCL_REMOTE, re.compile(r"remote process exited|NCCL WARN.*(?:Connection closed by|[Ss]ocket recv failed)")),
     (LostSign.CONNECTION, re.compile(r"Connection closed by|Connection reset by peer|Broken pipe|op\.preamble\.length")),
-    (LostSign.TERMINATED, re.compile(r"Received (?:2|15|Signals\.SIG(?:INT|TERM)) death signal|(?:got|received) signal: 15")),
+    (
+        LostSign.TERMINATED,
+        re.compile(
+            r"Received (?:1|2|15|Signals\.SIG(?:HUP|INT|TERM)) death signal"
+            r"|(?:got|received) signal: (?:1|15)\b"
+        ),
+    ),
 )
 
 

@@ -10,38 +10,37 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from pardbg.collectors.parsing.consequences import Standing, judge_exception
+from pardbg.collectors.parsing.line_prefix import is_relabelled, is_signed, signer_of, signers, split_prefix
 from pardbg.collectors.parsing.log_lines import read_time
-from pardbg.collectors.parsing.progress import announces_failure, goes_on, is_ordinary, says_survived
+from pardbg.collectors.parsing.progress import BAR_MARK, announces_failure, goes_on, is_ordinary, read_bar, says_survived
 from pardbg.collectors.probe.secrets import hide_secrets
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.evidence import LogTraceback
 from pardbg.watchdog.model.recording import Frame
 
 LOG_TAIL_BYTES = 8 * 1024 * 1024  # a traceback of a log's first days is not what stopped it now
-_LONGEST_LINE = 2000
 _MOST_FOREIGN_LINES = 50  # other streams' lines in the middle of a traceback
 _LONGEST_EXCEPTION = 500
 _LONGEST_PREFIX = 200
 _MOST_LAST_LINES = 20  # more of the same writer after an exception, and the exception is hardly what ended it
 
+_MOST_OTHERS = 4  # exceptions beside the first one, in lines that nobody signs
 _MOST_LOOKED_AT = 20_000  # lines after an exception in which a sign is sought that it was caught
 
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07")
-_PREFIX = re.compile(
-    r"(?P<stamp>\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?[ ]?)"
-    r"|(?P<stream>\[[\w.-]+:?\d+\]: ?|\[[\w.-]+:[\w.-]+\]: ?|\(\w+ pid=\d+(?:, ip=[\w.:]+)?\) ?|\d{1,6}: (?=[^ ]| {2}))"
+_START = re.compile(
+    r"(?P<label>[ |+]*(?:traceback *: |Original )?)Traceback \(most recent call last\):\s*$"
+    r"|[╭┌]─{1,200} Traceback \(most recent call last\) ─{1,200}"
 )
-_RANK = re.compile(r"\[rank(\d{1,7})\]:", re.IGNORECASE)
-_START = re.compile(r"(?P<label>[ |+]*(?:traceback *: |Original )?)Traceback \(most recent call last\):\s*$")
+_BOXED = ("│", "╭", "╰", "┌", "└")
+"""How lines of a traceback begin that a library has drawn a box around; the exception stands below it."""
+_BODY = frozenset({"", " ", *_BOXED})  # of a log's very first line nothing stands above
 _FRAME = re.compile(r'\s+File "(?P<file>[^"]*)", line (?P<line>\d{1,9})(?:, in (?P<name>.+))?$')
 _EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]*(?:<locals>\.\w+)*)(?::(?: .*)?)?$")
 _SURE_TYPE = re.compile(r"(?:Error|Exception|Exit|Interrupt|Iteration|Warning|Failure|Fault|Timeout|Abort|Group)$")
 _CHAINED = re.compile(r"(?:During handling of the above exception|The above exception was the direct cause)")
 _IGNORED = re.compile(r"Exception ignored in|Error in atexit|Exception in thread QueueFeederThread")
 _REPORTED_RANK = re.compile(r"\s+rank +: (\d{1,7}) \(local_rank: \d+\)")
-_SIGNED = r"^(?:\x1b\[[\d;]*m)*(?:\[?\d{4}-\d\d-\d\d[T ][\d:.,]{8,20}(?:Z|[+-]\d\d:?\d\d)?\]?:? ?)?\[rank(\d{1,7})\]:"
-"""A line that a rank signs, behind the time that a launcher may have put there."""
-_MARKER = re.compile(rf"Traceback \(most recent call last\):|{_SIGNED}", re.MULTILINE)
+_MARKER = re.compile(r"Traceback \(most recent call last\)")
 
 
 class RankTraceback(Noun, frozen=True, kw_only=True):
@@ -53,12 +52,12 @@ class RankTraceback(Noun, frozen=True, kw_only=True):
 
 def is_rank_log(text: str) -> bool:
     """Whether a text shows what only logs of ranks show."""
-    return _MARKER.search(text) is not None
+    return _MARKER.search(text) is not None or is_signed(text)
 
 
 def find_ranks(text: str) -> frozenset[int]:
-    """The ranks that sign lines of a log with ``[rankN]:``."""
-    return frozenset(map(int, re.findall(_SIGNED, text, re.MULTILINE)))
+    """The ranks that sign lines of a log, with ``[rankN]:`` or otherwise."""
+    return signers(text)
 
 
 def parse_rank_log(text: str) -> tuple[RankTraceback, ...]:
@@ -68,9 +67,12 @@ def parse_rank_log(text: str) -> tuple[RankTraceback, ...]:
     """
     streams: dict[str, _Stream] = {}
     above = ""
+    least = 2 if is_relabelled(text) else 1
     for raw in text.splitlines():
-        prefix, line = _split_prefix(raw)
-        streams.setdefault(prefix, _Stream(prefix)).feed(line, raw, above)
+        prefix, line = split_prefix(raw)
+        if (stream := streams.get(prefix)) is None:
+            stream = streams[prefix] = _Stream(prefix, is_signed=prefix.count("[rank") >= least)
+        stream.feed(line, raw, above)
         above = raw
     return tuple(_first_of_each(list(streams.values())))
 
@@ -85,24 +87,12 @@ def _first_of_each(streams: list["_Stream"]) -> Iterator[RankTraceback]:
                 seen.add(found.rank)
 
 
-def _split_prefix(raw: str) -> tuple[str, str]:
-    """Takes off what launchers put before a line; what names the stream is returned, time stamps are not."""
-    line = raw[:_LONGEST_LINE]
-    if "\x1b" in line:
-        line = _ANSI.sub("", line)
-    names = ""
-    while (match := _PREFIX.match(line)) is not None:
-        names += (match["stream"] or "").strip()
-        line = line[match.end() :]
-    return names, line
-
-
 class _Stream:
     """The lines of one writer: at most one traceback is open at a time."""
 
-    def __init__(self, prefix: str) -> None:
-        rank = _RANK.search(prefix)
-        self._rank = int(rank[1]) if rank else None
+    def __init__(self, prefix: str, *, is_signed: bool) -> None:
+        self._is_hooked = is_signed and "[rank" in prefix.replace("[rank=", "")
+        self._rank = signer_of(prefix) if is_signed or "[rank" not in prefix else None
         self._reported_rank: int | None = None
         self._found: dict[int | None, LogTraceback] = {}
         self._frame: Frame | None = None
@@ -114,13 +104,18 @@ class _Stream:
         self._owner: int | None = None
         self._at_ns: int | None = None
         self._lines_after: dict[int | None, int] = {}
+        self._bars: dict[int, int] = {}
+        self._above = ""
+        self._frame_line = ""
+        self._is_chained = False
+        self._chain_next = False
 
     def feed(self, line: str, raw: str, above: str) -> None:
         """Takes the next line, the same as it was written, and the one above it, whoever wrote that."""
         start = _START.search(line) if "Traceback" in line else None
         if start is not None:
             self._settle()
-            self._open(start["label"], raw, above)
+            self._open(start["label"] or "", raw, above)
         elif self._foreign_left:
             self._read_open(line)
         elif self._words_left:
@@ -128,9 +123,24 @@ class _Stream:
             self._exception += "\n" + line
             self._notice(line)
             self._go_on(line)
+        elif self._is_hooked and self._above[:1] in _BODY and self._is_tail(line):
+            self._settle()
+            self._open("", raw, above)
+            self._read_open(self._frame_line)
+            self._read_open(line)
         else:
             self._notice(line)
             self._go_on(line)
+        self._above = line
+        if line[:1] == " " and line.startswith('  File "'):
+            self._frame_line = line
+        if BAR_MARK in line and (bar := read_bar(line)) is not None:
+            self._bars[bar[1]] = bar[0]
+
+    def _is_tail(self, line: str) -> bool:
+        """Whether a line ends a traceback whose head was cut off: torch signs only exceptions that nobody caught."""
+        match = _EXCEPTION.match(line)
+        return match is not None and _SURE_TYPE.search(match["type"]) is not None and self._rank not in self._found
 
     def close(self) -> list[RankTraceback]:
         """Ends the stream; what it found, in order."""
@@ -154,7 +164,7 @@ class _Stream:
         """Forgets the exceptions after which this writer trains on: they were caught."""
         if not (self._found or self._exception) or self._lines_after.get(self._rank, 0) > _MOST_LOOKED_AT:
             return
-        if goes_on(line):
+        if goes_on(line, self._bars):
             self._exception, self._words_left = "", 0
             self._found.pop(self._rank, None)
             self._lines_after.pop(self._rank, None)
@@ -168,6 +178,7 @@ class _Stream:
             self._at_ns = read_time(above[:_LONGEST_PREFIX])
         self._foreign_left = _MOST_FOREIGN_LINES
         self._is_skipped, self._skip_next = self._skip_next or says_survived(above), False
+        self._is_chained, self._chain_next = self._chain_next, False
         self._owner = self._reported_rank if label.lstrip().startswith("traceback") else self._rank
 
     def _read_open(self, line: str) -> None:
@@ -182,11 +193,12 @@ class _Stream:
         if match is not None and (_SURE_TYPE.search(match["type"]) or (is_first and self._frame is not None)):
             self._exception, self._foreign_left, self._words_left = text.rstrip(), 0, 4
             self._drop_passed()
-        elif line[:1] not in {" ", ""}:
+        elif line[:1] not in {" ", "", *_BOXED}:
             self._foreign_left -= 1
 
     def _notice(self, line: str) -> None:
         if "exception" in line and _CHAINED.search(line) and self._exception:
+            self._chain_next = True
             self._skip_next = self._is_skipped or judge_exception(self._exception) is not Standing.OWN
         elif _IGNORED.search(line):
             self._skip_next = True
@@ -196,15 +208,26 @@ class _Stream:
     def _settle(self) -> None:
         """Judges the traceback that has ended."""
         words, self._exception, self._words_left, self._foreign_left = self._exception, "", 0, 0
-        if not words or self._is_skipped or self._owner in self._found:
+        if not words or self._is_skipped:
             return
-        standing = judge_exception(words)
+        standing = judge_exception(words, self._frame.filename if self._frame is not None else "")
         if standing is Standing.WRAPPER:
             return
+        exception, first = hide_secrets(words.split("\n", 1)[0][:_LONGEST_EXCEPTION]), self._found.get(self._owner)
+        if first is not None:
+            self._add_other(first, exception)
+            return
         self._found[self._owner] = LogTraceback(
-            exception=hide_secrets(words.split("\n", 1)[0][:_LONGEST_EXCEPTION]),
+            exception=exception,
             where=self._frame.where if self._frame is not None else None,
             is_consequence=standing is Standing.PEER_LOST,
             at_ns=self._at_ns,
-            is_signed=self._owner is not None,
+            is_signed=self._owner is not None and (self._is_hooked or self._owner != self._rank),
+            is_doubtful=standing is Standing.UNSURE,
         )
+
+    def _add_other(self, first: LogTraceback, exception: str) -> None:
+        """Lines that nobody signs may be of several ranks, so that another exception may be another one's."""
+        is_other = self._owner is None and not self._is_chained and exception not in {first.exception, *first.others}
+        if is_other and len(first.others) < _MOST_OTHERS:
+            self._found[None] = replace(first, others=(*first.others, exception))

@@ -14,6 +14,8 @@ from pardbg.watchdog.model.text import printable_text
 
 MOST_LINES = 200_000
 _LONGEST_LINE = 500
+_LONGEST_HEAD = 64 * 1024
+_TABLE = "Communicators..."
 _N = r"\d{1,9}"
 _VERSION = re.compile(r"NCCL version (?P<version>\d[\w.+-]{0,30}) compiled with CUDA")
 _ROW = re.compile(
@@ -36,7 +38,14 @@ _PROCESS = re.compile(r"\s+Process (?P<pid>\d{1,9}) on node (?P<host>[\w.:%-]{1,
 
 def is_ras_text(head: str) -> bool:
     """Whether text begins as such an answer does."""
-    return _VERSION.search(head[:4096]) is not None and "Job summary" in head and "Communicators..." in head
+    return _VERSION.search(head[:4096]) is not None and "Job summary" in head and _TABLE in head
+
+
+def find_ras_answer(text: str) -> RasSeen | None:
+    """The newest answer in the middle of a log, as where both were written to one file; None without any."""
+    at = text.rfind(_TABLE)
+    start = text.rfind("NCCL version ", max(0, at - _LONGEST_HEAD), at) if at >= 0 else -1
+    return parse_ras_text(text[start:]) if start >= 0 and is_ras_text(text[start : start + _LONGEST_HEAD]) else None
 
 
 def parse_ras_text(text: str) -> RasSeen:

@@ -11,6 +11,8 @@ from enum import Enum
 import msgspec
 
 from pardbg.collectors.parsing import file_names
+from pardbg.collectors.parsing.crash_lines import tells_crash
+from pardbg.collectors.parsing.error_lines import last_errors
 from pardbg.collectors.parsing.flight_recorder import parse_flight_recorder
 from pardbg.collectors.parsing.gpu_series import is_gpu_series, parse_gpu_series
 from pardbg.collectors.parsing.job_file import parse_job
@@ -20,7 +22,7 @@ from pardbg.collectors.parsing.log_events import parse_log_events, tells_events
 from pardbg.collectors.parsing.process import PROCESS_SCHEMA, parse_process
 from pardbg.collectors.parsing.rank_log import LOG_TAIL_BYTES, find_ranks, is_rank_log, parse_rank_log
 from pardbg.collectors.parsing.ras_json import parse_ras_json
-from pardbg.collectors.parsing.ras_text import is_ras_text, parse_ras_text
+from pardbg.collectors.parsing.ras_text import find_ras_answer, is_ras_text, parse_ras_text
 from pardbg.collectors.parsing.routing_lines import is_routing_lines, parse_routing_lines
 from pardbg.collectors.parsing.routing_page import is_routing_page, parse_routing_page
 from pardbg.collectors.parsing.saved_evidence import EVIDENCE_SCHEMA, parse_evidence
@@ -28,11 +30,12 @@ from pardbg.collectors.parsing.slurm_notices import tell_ending
 from pardbg.collectors.parsing.stacks import parse_stacks
 from pardbg.collectors.parsing.step_trace import HEAD as PARQUET_HEAD
 from pardbg.collectors.parsing.step_trace import is_step_trace, parse_step_trace
+from pardbg.collectors.parsing.unsigned_tracebacks import give_to_reported
 from pardbg.watchdog.errors import ParseError
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.evidence import Absence, Evidence, FlightRecording, Observation
 from pardbg.watchdog.model.kernel import KernelLog
-from pardbg.watchdog.model.log_event import LogSeen
+from pardbg.watchdog.model.log_event import LauncherFailure, LogSeen, tells_fault
 from pardbg.watchdog.model.names import AbsenceReason, CollectorName
 from pardbg.watchdog.model.ras import RasSeen
 
@@ -199,13 +202,19 @@ def parse_as(content: Content, data: bytes) -> ParsedFile:
         return ParsedFile(content=content, saved=parse_evidence(data))
     if content is Content.RANK_LOG:
         text = read_text(data)
-        tracebacks = (Found(rank=item.rank, observation=item.traceback) for item in parse_rank_log(text))
-        events = tuple(Found(rank=item.rank, observation=item.seen) for item in parse_log_events(text))
+        logged = parse_log_events(text)
+        failures = (event for item in logged for event in item.seen.events if isinstance(event, LauncherFailure))
+        raised = give_to_reported(parse_rank_log(text), failures)
+        tracebacks = (Found(rank=item.rank, observation=item.traceback) for item in raised)
+        events = tuple(Found(rank=item.rank, observation=item.seen) for item in logged)
         named = frozenset(found.rank for found in events if found.rank is not None)
         ending = tell_ending(text)
-        told = (*tracebacks, *events, *((Found(observation=ending),) if ending is not None else ()))
-        silent = (Found(observation=LogSeen(events=())),)  # that it was read, and tells nothing
-        return ParsedFile(content=content, found=told or silent, signed_by=find_ranks(text) | named)
+        beside = (Found(observation=seen) for seen in (ending, find_ras_answer(text)) if seen is not None)
+        told = (*tracebacks, *events, *beside)
+        is_silent = not raised and ending is None and not any(tells_fault(item.seen) for item in logged)
+        last = last_errors(text) if is_silent else ()
+        rest = (Found(observation=LogSeen(events=(), last_errors=last)),) if last or not told else ()  # that it was read
+        return ParsedFile(content=content, found=(*told, *rest), signed_by=find_ranks(text) | named)
     if content in _PARSERS_OF_RANKS:
         found = tuple(Found(rank=rank, observation=seen) for rank, seen in _PARSERS_OF_RANKS[content](data))
         return ParsedFile(content=content, found=found)
@@ -343,8 +352,8 @@ def _recognise_text(name: str, text: str) -> Content:
     if file_names.is_kernel_log(name) or (not is_rank_log(text) and looks_like_kernel_log(text)):
         return Content.KERNEL_LOG
     if is_ras_text(text[:HEAD_BYTES]):
-        return Content.RAS
-    if _STACK_TEXT.search(text[:HEAD_BYTES]):
+        return Content.RANK_LOG if is_rank_log(text) or tells_events(text) else Content.RAS
+    if _STACK_TEXT.search(text[:HEAD_BYTES]) and not tells_crash(text[:HEAD_BYTES]):
         return Content.STACKS
     if file_names.is_dump_name(name) and not file_names.is_log_name(name):
         return Content.FLIGHT_RECORDER

@@ -10,11 +10,11 @@ from pardbg.collectors.parsing.log_lines import read_time
 from pardbg.watchdog.model.log_event import LauncherFailure
 
 _FIELDS = "(local_rank: "
+_NEXT = r"(?: {1,10}|[^\n]{0,100}\n[^\n]{0,200}?)"  # collectors of logs may join the lines of a report
 _BLOCK = re.compile(
-    r"time {1,10}: (?P<time>\S{1,40})[^\n]{0,100}\n"
-    r"[^\n]{0,200}?host {1,10}: (?P<host>\S{1,253})[^\n]{0,100}\n"
-    r"[^\n]{0,200}?rank {1,10}: (?P<rank>\d{1,7}) \(local_rank: (?P<local>\d{1,5})\)[^\n]{0,100}\n"
-    r"[^\n]{0,200}?exitcode {1,5}: (?P<code>-?\d{1,5}) \(pid: (?P<pid>\d{1,10})\)"
+    rf"time {{1,10}}: (?P<time>\S{{1,40}}){_NEXT}host {{1,10}}: (?P<host>\S{{1,253}}){_NEXT}"
+    rf"rank {{1,10}}: (?P<rank>\d{{1,7}}) \(local_rank: (?P<local>\d{{1,5}})\){_NEXT}"
+    r"exitcode {1,5}: (?P<code>-?\d{1,5}) \(pid: (?P<pid>\d{1,10})\)"
 )
 _ROOT, _OTHERS = "Root Cause (first observed failure)", "Failures:"
 

@@ -47,8 +47,8 @@ RULES = (
         ),
         (
             "watchdog/graph/log_facts.py",
-            "view.tracebacks.items() if rank not in waited}",
-            "view.tracebacks.items()}",
+            "        if rank not in logs.gave_up\n",
+            "",
         ),
     ),
     rule(
@@ -89,8 +89,8 @@ RULES = (
         "who says nothing is a finding, and bounds the verdict",
         (f"{WAITS}test_timeouts_alone_name_nobody_and_say_which_logs_are_silent",),
         (
-            "watchdog/correlators/logged_wait.py",
-            "silent = (rank for rank in situation.standings if rank not in ranks)",
+            "watchdog/correlators/logged_unknown.py",
+            "silent = (rank for rank in situation.standings if rank not in waiting)",
             "silent = iter(())",
         ),
     ),
@@ -102,7 +102,7 @@ RULES = (
             f"{OF_CASES}test_one_look_at_ranks_that_leave_is_no_hang",
         ),
         ("watchdog/graph/motion.py", "return bool(gone)", "return False"),
-        ("watchdog/correlators/teardown_stuck.py", "    if is_still or words:\n", "    if leaving:\n"),
+        ("watchdog/correlators/teardown_stuck.py", "    if ranks and (is_still or (words and not rest)):\n", "    if ranks:\n"),
     ),
     rule(
         6,

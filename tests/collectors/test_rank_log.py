@@ -105,7 +105,13 @@ def test_an_announced_exception_has_the_time_of_the_line_above_it() -> None:
 
 
 def test_only_the_first_own_exception_counts() -> None:
-    assert parse_rank_log(OWN + TRACEBACK.format(exception="TypeError: later")) == (own(None),)
+    """Where nobody signs, another one may be another rank's."""
+    later = TRACEBACK.format(exception="TypeError: later")
+    assert parse_rank_log(prefixed(OWN + later, "[rank3]: ")) == (own(3),)
+    (found,) = parse_rank_log(OWN + later + later)
+    assert found.traceback == replace(own(None).traceback, others=("TypeError: later",))
+    chained = "\nDuring handling of the above exception, another exception occurred:\n\n"
+    assert parse_rank_log(OWN + chained + later) == (own(None),)
 
 
 PEERS = [
@@ -187,6 +193,35 @@ def test_foreign_lines_in_a_traceback_are_passed_over() -> None:
     lines = OWN.splitlines()
     text = "\n".join([*lines[:2], "host:1:2 [0] NCCL INFO x", *lines[2:4], "100%|####| 3/3", *lines[4:]])
     assert parse_rank_log(text) == (own(None),)
+
+
+def test_a_traceback_that_torch_signs_is_known_by_its_end_alone() -> None:
+    """Torch signs only what nobody caught; another signer also what was caught, and a program may print such a line itself."""
+    end = "\n".join(OWN.splitlines()[3:]) + "\n"
+    assert parse_rank_log(prefixed(end, "[rank3]: ")) == (own(3),)
+    assert parse_rank_log("[rank3]: ValueError: bad batch\n") == (own(3, where=None),)
+    for text in (end, prefixed(end, "[1,3]<stderr>:"), "[rank3]: step 1\n[rank3]: ValueError: bad batch\n"):
+        assert parse_rank_log(text) == ()
+
+
+def test_labels_of_a_launcher_are_no_ranks_where_torch_signs_too() -> None:
+    """A local rank in the form of a signature: only what torch signs within is a global rank."""
+    text = prefixed(OWN, "[rank1]:[rank9]: ") + prefixed(TRACEBACK.format(exception="KeyError: 1"), "[rank0]:")
+    assert parse_rank_log(text) == (own(9), own(None, "KeyError: 1"))
+
+
+def test_a_progress_bar_that_is_only_drawn_again_is_no_progress() -> None:
+    bar = " 12%|#  | 12/100 [00:{}<01:20, 1.2s/it]\n"
+    again = parse_rank_log(f"{bar.format(10)}{OWN}{bar.format(11)}")
+    assert again == (own(None),)
+    assert parse_rank_log(f"{OWN}{bar.format(11).replace('12/100', '0/100')}") == (own(None),)
+    assert parse_rank_log(f"{bar.format(10)}{OWN}{bar.format(11).replace('12/100', '13/100')}") == ()
+
+
+def test_a_traceback_in_a_box_is_one() -> None:
+    box = f"╭{'─' * 9} Traceback (most recent call last) {'─' * 9}╮\n│ /app/train.py:12 in step{' ' * 9}│\n╰{'─' * 40}╯\n"
+    assert parse_rank_log(f"{box}KeyError: 'x'\n") == (own(None, "KeyError: 'x'", where=None),)
+    assert parse_rank_log(f"{box}done\n") == ()
 
 
 def test_cut_off_traceback_is_nothing() -> None:

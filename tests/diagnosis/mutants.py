@@ -143,6 +143,11 @@ MUTANTS = (
         Recipe(fault="order-inversion"),
     ),
     Mutant(
+        "who has issued another operation at a number has not come to it in another order",
+        (Change(cycles, "_has_diverged", lambda *_: False),),
+        Recipe(fault="desync-skipped-before-transfer"),
+    ),
+    Mutant(
         "members of a group that has completed nothing are not known on gloo",
         (Change(Progress, "is_whole", lambda *_: True),),
         Recipe(fault="missing-late-group", backend="gloo"),
@@ -159,7 +164,7 @@ MUTANTS = (
     ),
     Mutant(
         "a rank inside another communication library waits there",
-        (Change(standing, "_stance", lambda *_: Stance.HOST),),
+        (Change(standing, "_stance", lambda *_, **__: Stance.HOST),),
         Recipe(fault="foreign-communicator"),
     ),
 )

@@ -202,7 +202,8 @@ def test_a_rank_that_had_issued_less_by_its_own_count_is_who_the_others_wait_for
 
 def test_one_size_of_many_is_to_blame_where_all_ranks_have_spoken_each_under_its_own_number() -> None:
     files = {f"rank{rank}.log": timed_out(rank, 12, numel=16 if rank == 3 else 8, group="PG 1 ") for rank in range(8)}
-    assert told(report_of(files)) == (Kind.DESYNC, None, {3})
+    assert told(report_of(files | job(8))) == (Kind.DESYNC, None, {3})
+    assert told(report_of(files)) == (Kind.DESYNC, None, set())  # there may be more of them
     assert told(report_of(files | job(9))) == (Kind.DESYNC, None, set())
 
 
@@ -217,7 +218,7 @@ def test_a_monitored_barrier_names_who_did_not_come() -> None:
     assert report.verdict is not None
     assert report.verdict.victims == (0, 1, 2, 3)
 
-    assert told(report_of({"rank3.log": REACHED} | job(4)))[2] == {0}
+    assert told(report_of({"rank3.log": REACHED} | job(4)))[2] == set()  # rank 0 only coordinates
     both = report_of({"rank0.log": BARRIER, "rank3.log": REACHED} | job(8))  # rank 0 failed since others did not come
     assert told(both)[2] == {4, 5, 6, 7}
 

@@ -173,3 +173,104 @@ def test_line_that_collects_garbage_itself_is_known_by_its_call(call: str, cause
 
     assert position is not None
     assert position.cause is cause
+
+
+@pytest.mark.parametrize(
+    ("cause", "frames"),
+    [
+        (Cause.DATA_LOADING, [("get", f"{LIB}/queue.py", 180), ("next", f"{SITE}/torchdata/nodes/map.py", 290)]),
+        (
+            Cause.DATA_LOADING,
+            [("get", "/w/Megatron-LM/megatron/core/datasets/indexed_dataset.py", 381), ("get_batch", "/w/pretrain.py", 9)],
+        ),
+        (
+            Cause.DATA_LOADING,
+            [("get", f"{LIB}/queue.py", 180), ("__next__", f"{SITE}/grain/_src/python/dataset/dataset.py", 700)],
+        ),
+        (Cause.NETWORK_IO, [("wait", f"{LIB}/threading.py", 629), ("sync", f"{SITE}/fsspec/asyn.py", 92)]),
+        (
+            Cause.NETWORK_IO,
+            [("wait", f"{LIB}/threading.py", 324), ("wait", f"{SITE}/wandb/sdk/mailbox/mailbox_handle.py", 117)],
+        ),
+        (Cause.NETWORK_IO, [("wait", f"{LIB}/threading.py", 324), ("_blocking", f"{SITE}/grpc/_channel.py", 1160)]),
+        (Cause.NETWORK_IO, [("sleep", f"{SITE}/urllib3/util/retry.py", 376), ("send", f"{SITE}/requests/adapters.py", 667)]),
+        (
+            Cause.LOCK,
+            [("acquire", f"{SITE}/filelock/_api.py", 344), ("hf_hub_download", f"{SITE}/huggingface_hub/file_download.py", 9)],
+        ),
+        (
+            Cause.CHECKPOINT_IO,
+            [
+                ("result", f"{LIB}/concurrent/futures/_base.py", 451),
+                ("maybe_wait_for_staging", f"{SITE}/torchtitan/components/checkpoint.py", 520),
+            ],
+        ),
+        (
+            Cause.CHECKPOINT_IO,
+            [
+                ("get", f"{LIB}/queue.py", 1),
+                ("_wait_for_response", f"{SITE}/torch/distributed/checkpoint/_async_process_executor.py", 152),
+            ],
+        ),
+        (
+            Cause.COMPILE,
+            [("run", f"{LIB}/subprocess.py", 550), ("_run_ninja_build", f"{SITE}/torch/utils/cpp_extension.py", 2100)],
+        ),
+        (
+            Cause.COMPILE,
+            [("wait", f"{SITE}/torch/utils/file_baton.py", 50), ("load", f"{SITE}/torch/utils/cpp_extension.py", 1309)],
+        ),
+        (Cause.STORE_WAIT, [("get_all", f"{SITE}/torch/distributed/elastic/utils/store.py", 75)]),
+        (Cause.GC, [("GarbageCollection.collect", f"{SITE}/torchtitan/tools/utils.py", 61)]),
+        (Cause.FILE_IO, [("_iterdir", f"{LIB}/glob.py", 164), ("glob", f"{LIB}/glob.py", 24)]),
+        (Cause.FILE_IO, [("walk", "<frozen os>", 344), ("find_shards", "/home/mia/shards.py", 9)]),
+        (Cause.FILE_IO, [("flush", f"{LIB}/logging/__init__.py", 1087), ("info", f"{LIB}/logging/__init__.py", 1489)]),
+        (
+            Cause.FILE_IO,
+            [("join", f"{LIB}/queue.py", 90), ("flush", f"{SITE}/tensorboard/summary/writer/event_file_writer.py", 125)],
+        ),
+        (
+            Cause.DEBUGGER,
+            [
+                ("prompt", f"{SITE}/prompt_toolkit/shortcuts/prompt.py", 1035),
+                ("cmdloop", f"{SITE}/IPython/terminal/debugger.py", 169),
+            ],
+        ),
+        # near misses
+        (Cause.LOCK, [("get", f"{LIB}/queue.py", 180), ("next", "/home/mia/nodes/map.py", 290)]),
+        (Cause.LOCK, [("wait", f"{LIB}/threading.py", 324), ("log", "/home/grpc/wandb_like.py", 9)]),
+        (Cause.USER_CODE, [("run", f"{SITE}/triton/runtime/jit.py", 569), ("forward", "/home/mia/model.py", 3)]),  # a launch
+        (Cause.USER_CODE, [("run", f"{SITE}/torch/_inductor/runtime/triton_heuristics.py", 1200)]),
+        (Cause.USER_CODE, [("run", f"{SITE}/torchtitan/tools/utils.py", 56)]),
+        (Cause.USER_CODE, [("join", "<frozen posixpath>", 90), ("name_of", "/home/mia/shards.py", 9)]),
+    ],
+)
+def test_cause_is_read_from_what_waits_beneath_the_lock(cause: Cause, frames: list[tuple[str, str, int]]) -> None:
+    position = read_position(stack(*frames, TRAIN))
+    assert position is not None
+    assert (position.place, position.cause) == (Place.HOST, cause)
+
+
+def test_environment_below_a_folder_called_like_a_library_is_no_sign_of_it() -> None:
+    below = "/home/ray/anaconda3/lib/python3.11/site-packages"
+    position = read_position(stack(("__next__", f"{below}/torch/utils/data/dataloader.py", 708), TRAIN))
+    assert position is not None
+    assert (position.place, position.cause) == (Place.HOST, Cause.DATA_LOADING)
+
+
+@pytest.mark.parametrize(
+    ("frames", "is_timing"),
+    [
+        ([("do_bench", f"{SITE}/triton/testing.py", 149), ("_bench", f"{SITE}/triton/runtime/autotuner.py", 160)], True),
+        ([("benchmark_gpu", f"{SITE}/torch/_inductor/runtime/benchmarking.py", 300)], True),
+        ([("run", f"{SITE}/triton/runtime/autotuner.py", 189)], False),
+        ([("clip_grad_norm_", "/home/mia/optim.py", 8)], False),
+    ],
+)
+def test_wait_for_the_device_is_told_from_one_that_times_kernels(
+    frames: list[tuple[str, str, int]], *, is_timing: bool
+) -> None:
+    position = read_position(stack(("synchronize", f"{SITE}/torch/cuda/__init__.py", 1040), *frames, TRAIN))
+    assert position is not None
+    assert (position.place, position.is_timing) == (Place.DEVICE, is_timing)
+    assert position.cause is (Cause.COMPILE if is_timing else None)

@@ -39,6 +39,7 @@ def test_a_rank_that_went_missing_three_hours_before_its_peer_issued_the_last_op
 
 
 def test_a_gap_of_half_an_hour_is_no_other_run() -> None:
-    now = ring(began_ns=START_NS + HOUR_NS // 2, done=40, waits=True)
+    now = ring(began_ns=START_NS, done=12, waits=True)
+    now[-1]["time_created_ns"] = START_NS + HOUR_NS // 2
     report = report_of({0: now, 1: now, 2: now, 3: ring(began_ns=START_NS, done=12, waits=False)})
     assert blamed(report) == {3}

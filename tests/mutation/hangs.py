@@ -10,8 +10,64 @@ TEST_RULES = "tests/casebook/test_rules.py::"
 TEST_RULES_OF_CASES = "tests/casebook/test_rules_of_cases.py::"
 TEST_KERNEL_LINKS = "tests/diagnosis/test_kernel_links.py::"
 FOREIGN_WAIT = "watchdog/correlators/foreign_wait.py"
+ISSUING = "watchdog/model/issuing.py"
+SHORT_NAMES = "watchdog/model/short_names.py"
+STANDING = "watchdog/graph/standing.py"
+TEST_LEAVING_BY_RECORDER = "tests/diagnosis/test_leaving_by_recorder.py::"
+TEST_SHORT_NAMES = "tests/diagnosis/test_short_names.py::"
+PROOF = "watchdog/graph/proof.py"
+TEST_OLD_PICTURES = "tests/diagnosis/test_old_pictures.py::"
 
 HANGS = (
+    Edit(
+        "gloo's recorder proves no entry",
+        PROOF,
+        " and signature.backend in DEVICE_BACKENDS",
+        "",
+        (f"{TEST_OLD_PICTURES}test_gloo_retires_what_failed_too_and_proves_nothing",),
+    ),
+    Edit(
+        "what has a root proves no entry of others",
+        PROOF,
+        "_PROVING = EQUAL_SIZE_OPS - ROOTED_OPS",
+        "_PROVING = EQUAL_SIZE_OPS",
+        (f"{TEST_OLD_PICTURES}test_what_a_member_can_finish_alone_proves_nothing_of_the_others",),
+    ),
+    Edit(
+        "a time before a dump's own is of another clock",
+        "watchdog/store/dump_times.py",
+        "if taken_ns is not None and taken_ns >= _newest_moment_ns(seen.recording):",
+        "if taken_ns is not None:",
+        (f"{TEST_OLD_PICTURES}test_dumps_that_are_older_copied_or_of_another_clock_count_as_hung",),
+    ),
+    Edit(
+        "those that ended in peace are not dead",
+        "watchdog/correlators/dead_rank.py",
+        "(code is None or not all_left_in_peace(situation))",
+        "True",
+        (f"{TEST_OLD_PICTURES}test_ranks_that_ended_with_code_0_after_training_are_not_dead_and_who_is_left_does_not_leave",),
+    ),
+    Edit(
+        "a short name begins with its package",
+        SHORT_NAMES,
+        "return short == inside or any(",
+        "return True or any(",
+        (f"{TEST_SHORT_NAMES}test_short_name_may_be_any_longer_one_that_ends_with_it",),
+    ),
+    Edit(
+        "a step is not the loop",
+        ISSUING,
+        "return bool(words & _LOOPS) and not words & _PARTS",
+        "return bool(words & _LOOPS)",
+        (f"{TEST_LEAVING_BY_RECORDER}test_loop_is_left_when_the_function_that_holds_it_is_gone",),
+    ),
+    Edit(
+        "who waits for the device may wait for others, unless it times kernels",
+        STANDING,
+        "if position.is_timing and is_whole and not is_hiding",
+        "if is_whole and not is_hiding",
+        (f"{TEST_LEAVING_BY_RECORDER}test_rank_that_times_kernels_with_nothing_outstanding_waits_for_nobody",),
+    ),
     Edit(
         "of two hosts with faults neither is named",
         COMM_STUCK,
@@ -43,15 +99,15 @@ HANGS = (
     Edit(
         "ranks that leave while another trains are not stuck",
         TEARDOWN_STUCK,
-        "if not leaving or rest or",
-        "if not leaving or",
+        "if not all(_has_trained(situation, rank) for rank in rest):",
+        "if False:",
         (f"{TEST_RULES_OF_CASES}test_ranks_that_leave_while_another_trains_are_no_stuck_teardown",),
     ),
     Edit(
         "one look at ranks that leave is no hang",
         TEARDOWN_STUCK,
-        "if is_still or words:",
-        "if True:",
+        "if ranks and (is_still or (words and not rest)):",
+        "if ranks:",
         (f"{TEST_RULES_OF_CASES}test_one_look_at_ranks_that_leave_is_no_hang",),
     ),
     Edit(

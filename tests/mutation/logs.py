@@ -7,19 +7,66 @@ LOGGED_DESYNC = "watchdog/correlators/logged_desync.py"
 LOGGED_FAILURE = "watchdog/correlators/logged_failure.py"
 LOGGED_INIT = "watchdog/correlators/logged_init.py"
 LOGGED_NETWORK = "watchdog/correlators/logged_network.py"
+LOGGED_UNKNOWN = "watchdog/correlators/logged_unknown.py"
 LOGGED_WAIT = "watchdog/correlators/logged_wait.py"
 LOGGED_WAYS = "watchdog/correlators/logged_ways.py"
 LOG_FACTS = "watchdog/graph/log_facts.py"
+LOG_GROUPS = "watchdog/graph/log_groups.py"
 LOG_NETWORK = "watchdog/graph/log_network.py"
+LOG_PLACES = "watchdog/graph/log_places.py"
 LOG_WAITS = "watchdog/graph/log_waits.py"
+SEEN_RANKS = "watchdog/store/seen_ranks.py"
 TEST_LOGS_FAILURES = "tests/diagnosis/test_logs_failures.py::"
 TEST_LOGS_LIMITS = "tests/diagnosis/test_logs_limits.py::"
 TEST_LOGS_NCCL = "tests/diagnosis/test_logs_nccl.py::"
+TEST_LOGS_PLACES = "tests/diagnosis/test_logs_places.py::"
 TEST_LOGS_WAITS = "tests/diagnosis/test_logs_waits.py::"
 LOGGED_LOSS = "watchdog/correlators/logged_loss.py"
 TEST_LOGS_LOSSES = "tests/diagnosis/test_logs_losses.py::"
+FATES = "watchdog/correlators/fates.py"
+REPORTED = "watchdog/correlators/reported.py"
+TEST_LOGS_HEARSAY = "tests/diagnosis/test_logs_hearsay.py::"
+
+TEST_LOGS_UNSIGNED = "tests/diagnosis/test_logs_unsigned.py::"
+TEST_RANK_LOG = "tests/collectors/test_rank_log.py::"
+UNSIGNED_TRACEBACKS = "collectors/parsing/unsigned_tracebacks.py"
 
 LOGS = (
+    Edit(
+        "an unsigned exception is a reported rank's only where no other rank failed",
+        UNSIGNED_TRACEBACKS,
+        "len(own) == 1 and own[0].code > 0",
+        "own and own[0].code > 0",
+        (f"{TEST_LOGS_UNSIGNED}test_where_more_than_one_may_have_raised_it_nobody_is_accused",),
+    ),
+    Edit(
+        "of several unsigned exceptions none is given to a rank",
+        UNSIGNED_TRACEBACKS,
+        " or seen.others)",
+        ")",
+        (f"{TEST_LOGS_UNSIGNED}test_where_more_than_one_may_have_raised_it_nobody_is_accused",),
+    ),
+    Edit(
+        "a crash after which its rank trains on was a child's",
+        "collectors/parsing/log_events.py",
+        "(is_survivable(read.line) or event.signal)",
+        "is_survivable(read.line)",
+        (f"{TEST_LOGS_UNSIGNED}test_a_crash_after_which_its_rank_trains_on_was_a_childs",),
+    ),
+    Edit(
+        "an abort is no crash of its own",
+        "collectors/parsing/crash_lines.py",
+        "(?!Aborted)",
+        "",
+        (f"{TEST_LOGS_UNSIGNED}test_an_abort_may_be_a_watchdogs",),
+    ),
+    Edit(
+        "only what torch signs is known by its end alone",
+        "collectors/parsing/rank_log.py",
+        "elif self._is_hooked and self._above",
+        "elif self._rank is not None and self._above",
+        (f"{TEST_RANK_LOG}test_a_traceback_that_torch_signs_is_known_by_its_end_alone",),
+    ),
     Edit(
         "who waits elsewhere is not accused of missing a barrier",
         LOGGED_ABSENCE,
@@ -28,9 +75,9 @@ LOGS = (
         (f"{TEST_LOGS_WAITS}test_whoever_waits_elsewhere_is_not_accused_of_missing_a_barrier",),
     ),
     Edit(
-        "what others say of a barrier counts only without rank 0's word",
+        "what others say of a barrier accuses nobody",
         LOGGED_ABSENCE,
-        "[claim for claim in claims if not claim[1].is_hearsay] or claims",
+        "[claim for claim in claims if not claim[1].is_hearsay]",
         "claims",
         (f"{TEST_LOGS_WAITS}test_a_monitored_barrier_names_who_did_not_come",),
     ),
@@ -91,6 +138,27 @@ LOGS = (
         (f"{TEST_LOGS_FAILURES}test_what_torchrun_calls_the_root_cause_is_not_believed",),
     ),
     Edit(
+        "the largest rank that a log names is not the number of ranks",
+        SEEN_RANKS,
+        "if is_told or max(_sizes(view)) >= (view.world_size or 1) else None",
+        "if True else None",
+        (f"{TEST_LOGS_PLACES}test_the_largest_rank_that_a_log_names_does_not_tell_how_many_there_are",),
+    ),
+    Edit(
+        "a group that one rank names is another's only where both count as in it",
+        LOG_GROUPS,
+        "if len(groups) == 1 and is_numbered else None",
+        "if len(groups) == 1 else None",
+        (f"{TEST_LOGS_PLACES}test_a_group_that_some_of_its_ranks_name_is_that_of_all_which_count_as_the_world_does",),
+    ),
+    Edit(
+        "who is behind in an operation that its root may finish alone is no candidate",
+        LOG_PLACES,
+        "if last.op in _OF_ALL and ",
+        "if ",
+        (f"{TEST_LOGS_PLACES}test_who_has_not_finished_what_most_others_have_is_a_candidate",),
+    ),
+    Edit(
         "set-up that some have completed is no matter of the bootstrap",
         LOGGED_INIT,
         "Cause.BOOTSTRAP if is_everyone else None",
@@ -121,8 +189,8 @@ LOGS = (
     Edit(
         "a job that returned in peace is not accused",
         LOGGED_WAIT,
-        " or _has_returned(situation):",
-        ":",
+        " or _has_returned(situation)",
+        "",
         (f"{TEST_LOGS_WAITS}test_a_job_that_returned_in_peace_is_not_accused_for_what_its_logs_grumble",),
     ),
     Edit(
@@ -134,8 +202,8 @@ LOGS = (
     ),
     Edit(
         "a log that says nothing of a wait is a candidate",
-        LOGGED_WAIT,
-        "silent = (rank for rank in situation.standings if rank not in ranks)",
+        LOGGED_UNKNOWN,
+        "silent = (rank for rank in situation.standings if rank not in waiting)",
         "silent = iter(())",
         (f"{TEST_LOGS_WAITS}test_timeouts_alone_name_nobody_and_say_which_logs_are_silent",),
     ),
@@ -156,8 +224,8 @@ LOGS = (
     Edit(
         "an exception before a wait was survived",
         LOG_FACTS,
-        "if rank not in waited}\n    found",
-        "if True}\n    found",
+        "        if rank not in logs.gave_up\n",
+        "",
         (f"{TEST_LOGS_FAILURES}test_a_rank_that_waited_like_all_others_has_survived_what_its_log_holds",),
     ),
     Edit(
@@ -362,8 +430,8 @@ LOGS = (
     Edit(
         "a loss of a rank that lives is history",
         LOGGED_LOSS,
-        "if facts and all(situation.stance(rank) in _OUT_OF_SIGHT for rank in ranks):",
-        "if facts:",
+        " and all(situation.stance(rank) in _OUT_OF_SIGHT for rank in ranks):",
+        ":",
         (f"{TEST_LOGS_LOSSES}test_a_loss_of_a_rank_that_lives_elsewhere_is_history",),
     ),
     Edit(
@@ -403,14 +471,14 @@ LOGS = (
     ),
     Edit(
         "of two with the fewest to look after neither is behind",
-        LOGGED_WAIT,
+        LOGGED_UNKNOWN,
         "if len(known) > 2 and len(fewest) == 1 else",
         "if len(known) > 2 else",
         (f"{TEST_LOGS_WAITS}test_who_has_fewest_to_look_after_is_known_only_among_three_and_alone",),
     ),
     Edit(
         "of two ranks none is known to be behind",
-        LOGGED_WAIT,
+        LOGGED_UNKNOWN,
         "if len(known) > 2 and len(fewest) == 1 else",
         "if len(fewest) == 1 else",
         (f"{TEST_LOGS_WAITS}test_who_has_fewest_to_look_after_is_known_only_among_three_and_alone",),
@@ -449,6 +517,27 @@ LOGS = (
         " or not are_logs_alone(situation) or",
         " or",
         (f"{TEST_LOGS_NCCL}test_errors_of_the_network_are_not_told_of_a_job_whose_recorders_show_nobody_waiting",),
+    ),
+    Edit(
+        "an exception that may be anybody's is not taken for its rank's own",
+        LOG_FACTS,
+        " if not view.tracebacks[rank].is_doubtful}",
+        "}",
+        (f"{TEST_LOGS_HEARSAY}test_an_exception_that_may_be_anybodys_accuses_nobody",),
+    ),
+    Edit(
+        "whoever ended with an exception that may be anybody's is not the first for that",
+        FATES,
+        "if rank in situation.view.tracebacks and not is_doubtful(situation, rank):",
+        "if rank in situation.view.tracebacks:",
+        (f"{TEST_LOGS_HEARSAY}test_ended_with_an_unsure_exception_beside_others_is_not_the_first",),
+    ),
+    Edit(
+        "who was aborted after its watchdog gave up is a victim",
+        REPORTED,
+        " - situation.logs.gave_up ",
+        " ",
+        (f"{TEST_LOGS_HEARSAY}test_who_was_aborted_after_its_own_watchdog_gave_up_is_no_candidate",),
     ),
     Edit(
         "only GPUs that copy directly are suspected of it",

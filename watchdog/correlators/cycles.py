@@ -27,6 +27,8 @@ def correlate(situation: Situation) -> Iterable[Finding]:
         meetings = [situation.graph.meetings[node] for node in _ordered(cycle)]
         if any(_is_contradictory(situation, meeting) for meeting in meetings):
             continue  # `group_mismatch` speaks of it
+        if any(_has_diverged(situation, meeting) for meeting in meetings):
+            continue  # `desync` speaks of it
         if all(meeting.key.is_gathering for meeting in meetings) and len({meeting.key.group for meeting in meetings}) == 1:
             continue  # `desync_by_stacks` speaks of it, or `missing_participant`
         transfers = [meeting for meeting in meetings if meeting.key.is_p2p]
@@ -46,6 +48,15 @@ def _ordered(cycle: frozenset[Node]) -> list[MeetingKey]:
 def _is_contradictory(situation: Situation, meeting: Meeting) -> bool:
     key = meeting.key
     return key.group >= 0 and group_mismatch.is_contradiction(situation, situation.groups.groups[key.group])
+
+
+def _has_diverged(situation: Situation, meeting: Meeting) -> bool:
+    """Whether its members issued different operations here or before: that is no matter of the order of groups.
+
+    Where groups are entered in opposite orders, each for itself is in order.
+    """
+    group, seq, *_ = meeting.key
+    return seq is not None and any(found.group.index == group and found.sides.seq <= seq for found in situation.divergences)
 
 
 def _members(cycle: frozenset[Node]) -> tuple[int, ...]:

@@ -11,18 +11,22 @@ from pardbg.watchdog.correlators.fates import (
     ABORTED,
     ENDED_BY_OTHERS,
     Fate,
+    all_left_in_peace,
     cause_of,
     end_in_words,
     exit_code_of,
     fate_of,
+    is_doubtful,
     is_killed_by_log,
     is_killed_by_name,
+    memory_notices,
     of_many,
     signal_of,
     was_killed_for_memory,
     were_killed_together,
 )
 from pardbg.watchdog.correlators.kernel_words import stray_kill_line
+from pardbg.watchdog.correlators.log_words import log_line
 from pardbg.watchdog.correlators.reported import reported_line, reported_only
 from pardbg.watchdog.correlators.situation import NS_PER_S, Situation, is_setting_up
 from pardbg.watchdog.correlators.wording import count_ranks, name_meeting, name_ranks, since, wait_verb, waiting_line
@@ -62,8 +66,14 @@ def _matters(situation: Situation, ended: list[int]) -> bool:
 
 
 def _is_missed(situation: Situation, rank: int) -> bool:
-    """Whether the end of a rank matters to anybody: one that ended in peace, or nobody knows how, must leave others waiting."""
-    if exit_code_of(situation, rank) not in {0, None} or not situation.view.looks or rank in situation.view.silent_ranks:
+    """Whether the end of a rank matters to anybody: one that ended in peace, or nobody knows how, must leave others waiting.
+
+    With exit code 0 it does not where all that ended did so: who is left has finished training with them (`teardown_stuck`).
+    """
+    code = exit_code_of(situation, rank)
+    if code not in {0, None} or rank in situation.view.silent_ranks:
+        return True
+    if not situation.view.looks and (code is None or not all_left_in_peace(situation)):
         return True
     asks = any(_asks_store(standing.position) for standing in situation.standings.values())
     return asks or bool(situation.graph.missed_by(rank))
@@ -93,7 +103,7 @@ def _went_first(situation: Situation, roots: list[int]) -> list[int]:
     own = [rank for rank in roots if fates[rank] in {Fate.FAILED, Fate.EXITED} and rank not in broken]
     own = [rank for rank in own if not _may_have_waited(situation, rank)]
     proven = [rank for rank in own if _left_others_waiting(situation, rank)]
-    if proven:
+    if proven or any(is_doubtful(situation, rank) for rank in own):
         return proven
     others = {rank for rank in situation.view.ended_ranks if rank not in own}
     if not own and (signalled := _signalled_first(situation)):
@@ -118,7 +128,8 @@ def _signalled_first(situation: Situation) -> list[int]:
 
 def _chose_to_fail(situation: Situation, rank: int) -> bool:
     """Whether the program itself ended with an exit code that says so."""
-    return rank in situation.view.endings and fate_of(situation, rank) is Fate.FAILED
+    is_clear = rank in situation.view.endings and not is_doubtful(situation, rank)
+    return is_clear and fate_of(situation, rank) is Fate.FAILED
 
 
 def _earliest(situation: Situation, ranks: list[int]) -> list[int]:
@@ -251,8 +262,12 @@ def _claim(
 
 
 def _confidence(situation: Situation, ranks: tuple[int, ...]) -> Confidence:
-    """That a rank was killed follows from its silence only, and that it was for memory from a count of its whole cgroup."""
-    is_inferred = any(
+    """That a rank was killed follows from its silence only, and that it was for memory from a count of its whole cgroup.
+
+    Whose an unsigned exception is follows from an exit code.
+    """
+    tracebacks = situation.view.tracebacks
+    is_inferred = any(rank in tracebacks and tracebacks[rank].is_by_launcher for rank in ranks) or any(
         (not is_killed_by_log(situation, rank) or is_killed_by_name(situation, rank))
         and (rank in situation.view.silent_ranks or was_killed_for_memory(situation, rank))
         for rank in ranks
@@ -279,6 +294,7 @@ def _evidence(situation: Situation, ranks: tuple[int, ...]) -> Iterable[Evidence
                 yield situation.view.heartbeat_line(rank, text)
             else:
                 yield situation.view.line(CollectorName.RANK_LOG, rank, text)
+        yield from map(log_line, memory_notices(situation, rank)[:1])
         stray = stray_kill_line(situation, rank) if signal_of(situation, rank) == signal.SIGKILL else None
         if stray is not None and not was_killed_for_memory(situation, rank):
             yield stray

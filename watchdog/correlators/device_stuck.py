@@ -1,5 +1,6 @@
 """A device does not finish what it was given: every other member has completed the operation this rank still stands at.
 
+Members that were not seen do not matter: what one has completed, all have entered (`graph/proof.py`).
 On gloo there is no device, and a rooted operation may end on one rank before the others: there the same sign means nothing.
 """
 
@@ -49,13 +50,14 @@ def _describe(situation: Situation, meetings: list[Meeting]) -> Finding:
     first = meetings[0]
     ranks = sorted({rank for meeting in meetings for rank in meeting.waiting})
     victims = [rank for rank in situation.graph.victims([meeting.key for meeting in meetings]) if rank not in ranks]
+    others = "every other member has" if not first.inside else f"{name_ranks(first.completed)} {_have(first.completed)}"
     devices = "the device of rank {0} has" if len(ranks) == 1 else "the devices of ranks {0} have"
     return Finding(
         kind=Kind.DEVICE_STUCK,
         cause=_cause(situation, meetings),
         confidence=Confidence.SUPPORTED,
         culprits=tuple(
-            situation.subject(rank, f"its device has not finished {name_meeting(situation, meeting)}; all others have")
+            situation.subject(rank, f"its device has not finished {name_meeting(situation, meeting)}; {_others(meeting)}")
             for meeting in meetings
             for rank in meeting.waiting
         ),
@@ -64,13 +66,21 @@ def _describe(situation: Situation, meetings: list[Meeting]) -> Finding:
         collective=situation.collective_ref(first),
         since_s=situation.waiting_s(first),
         claim=(
-            f"{devices.format(fold_briefly(ranks))} not finished {name_meeting(situation, first)}, which every other "
-            f"member has completed; {count_ranks(victims)} {wait_verb(victims)}{since(situation, first)}"
+            f"{devices.format(fold_briefly(ranks))} not finished {name_meeting(situation, first)}, which {others} completed; "
+            f"{count_ranks(victims)} {wait_verb(victims)}{' for it' if not victims else ''}{since(situation, first)}"
         ),
         evidence=tuple(line for meeting in meetings for line in _evidence(situation, meeting)),
         advice=("Look for an Xid, ECC or NVLink error of this device in the kernel log before restarting on the same node.",),
         actions=tuple(ask_devices(situation, ranks)),
     )
+
+
+def _have(ranks: tuple[int, ...]) -> str:
+    return "has" if len(ranks) == 1 else "have"
+
+
+def _others(meeting: Meeting) -> str:
+    return f"{name_ranks(meeting.completed)} {_have(meeting.completed)}" if meeting.inside else "all others have"
 
 
 def _cause(situation: Situation, meetings: list[Meeting]) -> Cause | None:

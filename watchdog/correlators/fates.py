@@ -9,12 +9,14 @@ import signal
 from enum import IntEnum
 
 from pardbg.watchdog.correlators.situation import Situation
+from pardbg.watchdog.graph.log_facts import LogFact
 from pardbg.watchdog.graph.standing import Stance
 from pardbg.watchdog.model.heartbeat import Ending, EndingKind
 from pardbg.watchdog.model.kernel import OomKill
+from pardbg.watchdog.model.log_event import KilledForMemory
 from pardbg.watchdog.model.names import Cause
 from pardbg.watchdog.model.recording import Frame
-from pardbg.watchdog.store.kernel_events import RANK_NAMES
+from pardbg.watchdog.store.kernel_events import RANK_NAMES, name_host
 
 SHELL_SIGNAL_BASE = 128  # a shell reports death by signal N as 128 + N
 ENDED_BY_OTHERS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
@@ -49,18 +51,29 @@ def fate_of(situation: Situation, rank: int) -> Fate:
     is_killed = (number is not None and number not in ABORTED) or was_killed_for_memory(situation, rank)
     if is_killed and not is_said:
         return Fate.KILLED
-    if rank in situation.view.tracebacks:
+    if rank in situation.view.tracebacks and not is_doubtful(situation, rank):
         return Fate.RAISED
     if rank in situation.view.silent_ranks:
         return Fate.SILENT
     code = exit_code_of(situation, rank)
-    if number in ABORTED and _gave_up_waiting(situation, rank, code):
+    if _gave_up_waiting(situation, rank, code):
         return Fate.ENDED_BY_OTHERS
     return Fate.EXITED if code == 0 else Fate.FAILED
 
 
+def is_doubtful(situation: Situation, rank: int) -> bool:
+    """Whether it ended with an exception that the end of another rank may have raised; where all others live, none has."""
+    found, view = situation.view.tracebacks.get(rank), situation.view
+    is_only_end = bool(view.looks) and view.ended_ranks == {rank}
+    return found is not None and found.is_doubtful and not is_only_end
+
+
 def _gave_up_waiting(situation: Situation, rank: int, code: int | None) -> bool:
-    """Whether an abort is that of a watchdog: the rank waited, or others were aborted, too."""
+    """Whether its own log says so; or whether an abort is that of a watchdog: the rank waited, or others were aborted, too."""
+    if code != 0 and rank in situation.logs.gave_up - situation.own_failures.keys():
+        return True
+    if signal_of(situation, rank) not in ABORTED:
+        return False
     is_waiting = situation.standings[rank].stance in {Stance.WAITING, Stance.HIDDEN}
     return is_waiting or sum(exit_code_of(situation, other) == code for other in situation.view.ended_ranks) > 1
 
@@ -71,6 +84,13 @@ def exit_code_of(situation: Situation, rank: int) -> int | None:
     if process is not None and process.exit_code is not None:
         return process.exit_code
     return ending.code if ending is not None else None
+
+
+def all_left_in_peace(situation: Situation) -> bool:
+    """Whether ranks have ended, and every one of them with exit code 0 and without an error in its log."""
+    view = situation.view
+    codes = {exit_code_of(situation, rank) for rank in view.ended_ranks}
+    return codes == {0} and not view.ended_ranks & (view.tracebacks.keys() | view.bereaved_ranks)
 
 
 def signal_of(situation: Situation, rank: int) -> int | None:
@@ -89,7 +109,7 @@ def signal_number(code: int | None) -> int | None:
 
 def was_killed_for_memory(situation: Situation, rank: int) -> bool:
     """Whether a kernel log says so; or it went without a word, and the kernel has killed in its cgroup since it started."""
-    if is_killed_by_log(situation, rank):
+    if is_killed_by_log(situation, rank) or memory_notices(situation, rank):
         return True
     beat = situation.view.heartbeats.get(rank)
     is_wordless = rank in situation.view.silent_ranks or signal_of(situation, rank) == signal.SIGKILL
@@ -100,6 +120,14 @@ def was_killed_for_memory(situation: Situation, rank: int) -> bool:
 def is_killed_by_log(situation: Situation, rank: int) -> bool:
     """Whether the kernel log of its host tells that its process, or a child that it could not go on without, was killed."""
     return _own_kill(situation, rank) is not None or lost_child(situation, rank) is not None
+
+
+def memory_notices(situation: Situation, rank: int) -> list[LogFact]:
+    """Where a scheduler says that a process of the job was killed for memory: that is the only one that SIGKILL ended."""
+    killed = [other for other in situation.view.ended_ranks if exit_code_of(situation, other) in KILLED_CODES]
+    host = situation.view.host(rank)
+    facts = [fact for fact, _ in situation.logs.of_type(KilledForMemory)] if killed == [rank] else []
+    return [fact for fact in facts if fact.host is None or host is None or name_host(fact.host, [host])]
 
 
 def is_killed_by_name(situation: Situation, rank: int) -> bool:

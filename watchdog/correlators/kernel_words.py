@@ -71,6 +71,8 @@ def link_words(event: LinkEvent) -> str:
 
 def xid_words(event: XidEvent) -> str:
     """``Xid 145 (NVLink error) of GPU 0000:dc:00 at 18:29:55 UTC``."""
+    if event.is_worded:
+        return f"GPU {event.pci} was not found when the driver was loaded{moment_words(event.when)} (fallen off the bus)"
     return f"{name_xid(event.code)} of GPU {event.pci}{moment_words(event.when)}"
 
 

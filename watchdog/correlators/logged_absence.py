@@ -10,16 +10,17 @@ from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import count_ranks, name_ranks, stack_line, wait_verb
 from pardbg.watchdog.graph.log_facts import LogFact
 from pardbg.watchdog.graph.standing import Stance
-from pardbg.watchdog.model.log_event import WAITS, BarrierFailed, DispatchTimeout, StoreTimeout
+from pardbg.watchdog.model.log_event import WAITS, BarrierFailed, DispatchTimeout, StallNamed, StoreTimeout
 from pardbg.watchdog.model.names import Cause, Confidence, Kind
 from pardbg.watchdog.model.report import Finding
+from pardbg.watchdog.store.seen_ranks import doubted
 
 
 def correlate(situation: Situation) -> Iterable[Finding]:
     """At most one finding, by the sign that tells most."""
     if not are_logs_alone(situation) or situation.own_failures:
         return
-    for find in (_at_barrier, _at_store, _at_dispatch):
+    for find in (_at_barrier, _broken_off, _at_store, _at_dispatch):
         finding = find(situation)
         if finding is not None:
             yield finding
@@ -27,9 +28,9 @@ def correlate(situation: Situation) -> Iterable[Finding]:
 
 
 def _at_barrier(situation: Situation) -> Finding | None:
-    """Rank 0 of a monitored barrier names who did not come; what others say who had come counts only without that."""
+    """Rank 0 of a monitored barrier names who did not come."""
     claims = [(fact, event) for fact, event in situation.logs.of_type(BarrierFailed) if _is_global(fact, event)]
-    named = [claim for claim in claims if not claim[1].is_hearsay] or claims
+    named = [claim for claim in claims if not claim[1].is_hearsay]
     absent = sorted({rank for _, event in named for rank in event.absent if rank in situation.standings})
     if not absent:
         return None
@@ -55,6 +56,33 @@ def _at_barrier(situation: Situation) -> Finding | None:
         evidence=tuple(log_line(fact) for fact, _ in named[:MAX_LINES]),
         advice=(f"Look at what {name_ranks(absent)} did at that time: its stack, and the end of its log.",),
     )
+
+
+def _broken_off(situation: Situation) -> Finding | None:
+    """Ranks that had reached a monitored barrier name rank 0, which only coordinates: it breaks off when any is missing."""
+    facts = [fact for fact, event in situation.logs.of_type(BarrierFailed) if event.is_hearsay]
+    if not facts or not are_waits_hearsay(situation):
+        return None
+    ranks = sorted({fact.rank for fact in facts if fact.rank is not None})
+    silent = [rank for rank in situation.standings if rank not in ranks]
+    return Finding(
+        kind=Kind.INSUFFICIENT_EVIDENCE,
+        confidence=Confidence.SUGGESTED,
+        candidates=tuple(situation.subject(rank, why) for rank, why in doubted(situation.view, silent).items()),
+        victims=tuple(ranks),
+        claim=(
+            f"{name_ranks(ranks) if ranks else 'ranks'} had reached a monitored barrier that rank 0 broke off: it does so when "
+            "any rank does not come, and only its own log says which"
+        ),
+        evidence=tuple(map(log_line, facts[:MAX_LINES])),
+        advice=("Bring the log of rank 0 of that group: it names the ranks that did not come, or its own error.",),
+    )
+
+
+def are_waits_hearsay(situation: Situation) -> bool:
+    """Whether all that logs tell of waits is who is missed, and by somebody who does not know it for certain."""
+    waits = [fact.event for fact in situation.logs.facts if isinstance(fact.event, WAITS)]
+    return all(isinstance(event, StallNamed) or (isinstance(event, BarrierFailed) and event.is_hearsay) for event in waits)
 
 
 def _is_global(fact: LogFact, event: BarrierFailed) -> bool:

@@ -12,11 +12,12 @@ from pardbg.watchdog.correlators.log_words import MAX_LINES, log_line
 from pardbg.watchdog.correlators.reported import reported_only
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import count_ranks, name_ranks
-from pardbg.watchdog.graph.log_facts import Failure, first_of
+from pardbg.watchdog.graph.log_facts import Failure, doubtful_failures, first_of
 from pardbg.watchdog.graph.standing import Stance
 from pardbg.watchdog.model.log_event import SECONDARY, LauncherFailure
 from pardbg.watchdog.model.names import Cause, CollectorName, Confidence, Kind
 from pardbg.watchdog.model.report import EvidenceLine, Finding
+from pardbg.watchdog.model.text import shorten
 
 MAX_TOLD = 4
 LONGEST_WORDS = 160
@@ -37,12 +38,21 @@ def correlate(situation: Situation) -> Iterable[Finding]:
     found = situation.own_failures
     failures = [failure for rank, failure in found.items() if _may_have_failed(situation, rank)]
     first = first_of(view, [failure for failure in failures if not failure.is_passed] or failures)
+    first = [*_doubtful_before(situation, first), *first]
     bereaved = _bereaved(situation, {failure.rank for failure in first})
     is_alone = not (view.recordings or view.stacks or view.looks)
     if first and (bereaved or is_alone):
         yield _describe(situation, first, bereaved)
     elif not first and (ended := reported_only(situation)):
         yield _describe_reported(situation, ended)
+
+
+def _doubtful_before(situation: Situation, first: list[Failure]) -> list[Failure]:
+    """Exceptions that came clearly before the first error of a rank's own, and may have been the first of all."""
+    if not first or any(failure.at_ns is None for failure in first):
+        return []
+    dated = [failure for failure in doubtful_failures(situation.view, situation.logs).values() if failure.at_ns is not None]
+    return [failure for failure in dated if first_of(situation.view, [failure, *first]) == [failure]]
 
 
 def _may_have_failed(situation: Situation, rank: int) -> bool:
@@ -78,7 +88,7 @@ def _describe(situation: Situation, first: list[Failure], bereaved: tuple[int, .
     lines = [situation.view.line(CollectorName.RANK_LOG, failure.rank, failure.text) for failure in first[:MAX_LINES]]
     return Finding(
         kind=Kind.DEAD_RANK if is_dead else Kind.INSUFFICIENT_EVIDENCE,
-        cause=Cause.EXCEPTION if is_dead else None,
+        cause=(Cause.SIGNAL if all(failure.is_crash for failure in first) else Cause.EXCEPTION) if is_dead else None,
         confidence=Confidence.SUPPORTED if is_certain else Confidence.SUGGESTED,
         culprits=subjects if is_certain else (),
         candidates=() if is_certain else subjects,
@@ -110,8 +120,12 @@ def _advice(first: list[Failure], *, alike: bool) -> str:
 
 
 def _words(failure: Failure) -> str:
-    """The error without time, place and group, which the line of evidence has."""
-    return _BRACKETS.sub("", failure.text)[:LONGEST_WORDS]
+    return shorten(without_places(failure.text), LONGEST_WORDS)
+
+
+def without_places(text: str) -> str:
+    """An error without time, place and group, which the line of evidence has."""
+    return _BRACKETS.sub("", text)
 
 
 def _together(ranks: list[int]) -> str:

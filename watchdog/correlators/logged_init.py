@@ -9,6 +9,7 @@ from pardbg.watchdog.correlators.log_words import MAX_LINES, are_logs_alone, log
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import name_ranks
 from pardbg.watchdog.graph.log_facts import SET_UP_BEGAN, SET_UP_DONE, LogFact
+from pardbg.watchdog.graph.log_network import find_network_fault
 from pardbg.watchdog.model.host_names import fold_hosts_briefly
 from pardbg.watchdog.model.log_event import NcclWarning, Trouble
 from pardbg.watchdog.model.names import Cause, Confidence, Kind, Scope
@@ -17,12 +18,17 @@ from pardbg.watchdog.model.report import Finding, Subject
 _ASK_FABRIC = "Look whether the node's fabric manager was restarted, or fits the driver; NCCL_NVLS_ENABLE=0 goes without it."
 _ASK_NCCL = "Run it with NCCL_DEBUG=INFO on all ranks; see that all hosts reach each other on the interface that NCCL names."
 
+_ONE_DEVICE_EACH = (
+    "Give each process a GPU of its own before its first collective: torch.cuda.set_device(local rank), or "
+    "CUDA_VISIBLE_DEVICES; and start no more processes on a host than it has GPUs."
+)
+
 
 def correlate(situation: Situation) -> Iterable[Finding]:
     """At most one finding: a warning that explains it, else the communicator that was never completed."""
     if not are_logs_alone(situation) or situation.own_failures:
         return
-    for find in (_no_memory_to_share, _no_multicast, _never_completed):
+    for find in (_no_memory_to_share, _on_one_device, _no_multicast, _never_completed):
         finding = find(situation)
         if finding is not None:
             yield finding
@@ -35,7 +41,7 @@ def _no_memory_to_share(situation: Situation) -> Finding | None:
     hosts = sorted({fact.host for fact in facts if fact.host})
     if not facts:
         return None
-    where = fold_hosts_briefly(hosts) if hosts else name_ranks(ranks)
+    where = fold_hosts_briefly(hosts) if hosts else name_ranks(ranks) if ranks else "a host"
     why = "could not extend a file in /dev/shm: no space left"
     return Finding(
         kind=Kind.INIT_STUCK,
@@ -46,6 +52,23 @@ def _no_memory_to_share(situation: Situation) -> Finding | None:
         claim=f"the shared memory of {where} is full (/dev/shm): NCCL cannot set up its channels",
         evidence=tuple(map(log_line, facts[:MAX_LINES])),
         advice=("Give the container more shared memory (--shm-size, or a memory-backed emptyDir): 64 MiB is the default.",),
+    )
+
+
+def _on_one_device(situation: Situation) -> Finding | None:
+    """NCCL refuses two ranks on one GPU: both raise, and neither is more to blame. It names members of a communicator."""
+    told = [(fact, event) for fact, event in situation.logs.of_type(NcclWarning) if event.trouble is Trouble.SHARED_DEVICE]
+    pairs = sorted({tuple(sorted(event.comm_ranks)) for _, event in told if event.comm_ranks})
+    if not told:
+        return None
+    named = "; ".join(name_ranks(pair) for pair in pairs[:4])
+    who = f" ({named}, by their numbers in it)" if named else ""
+    return Finding(
+        kind=Kind.INIT_STUCK,
+        confidence=Confidence.SUPPORTED,
+        claim=f"NCCL cannot set up a communicator: ranks of it are on one GPU{who}",
+        evidence=tuple(log_line(fact) for fact, _ in told[:MAX_LINES]),
+        advice=(_ONE_DEVICE_EACH,),
     )
 
 
@@ -71,6 +94,8 @@ def _no_multicast(situation: Situation) -> Finding | None:
 def _never_completed(situation: Situation) -> Finding | None:
     if situation.logs.is_cut:
         return None  # what is missing may have been cut off
+    if (fault := find_network_fault(situation.logs)) is not None and fault.is_never_met:
+        return None  # `logged_network` says why
     newest = situation.logs.newest_steps.values()
     open_ = [(fact, event) for fact, event in newest if event.step == SET_UP_BEGAN]
     if not open_:

@@ -5,15 +5,16 @@ Nobody is accused. Whoever says nothing may have gone first, and so may a rank w
 
 from collections.abc import Iterable
 
-from pardbg.watchdog.correlators.log_words import MAX_LINES, are_logs_alone, log_line
+from pardbg.watchdog.correlators.log_words import MAX_LINES, log_line
 from pardbg.watchdog.correlators.reported import reported_only
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import count_ranks, name_ranks
-from pardbg.watchdog.graph.log_facts import LogFact
+from pardbg.watchdog.graph.log_facts import LogFact, doubtful_failures
 from pardbg.watchdog.graph.standing import Stance
 from pardbg.watchdog.model.log_event import WAITS, LostSign, PeerLost, TrainingDone
-from pardbg.watchdog.model.names import Confidence, Kind
-from pardbg.watchdog.model.report import Finding
+from pardbg.watchdog.model.names import CollectorName, Confidence, Kind
+from pardbg.watchdog.model.report import EvidenceLine, Finding
+from pardbg.watchdog.store.seen_ranks import doubted
 
 MAX_NAMED = 16
 _OUT_OF_SIGHT = frozenset({Stance.UNSEEN, Stance.ENDED})
@@ -21,11 +22,13 @@ _OUT_OF_SIGHT = frozenset({Stance.UNSEEN, Stance.ENDED})
 
 def correlate(situation: Situation) -> Iterable[Finding]:
     """One finding where nothing better is known; of ranks that waited in vain `logged_wait` speaks."""
-    if not are_logs_alone(situation) or _is_explained(situation):
+    view = situation.view
+    if view.recordings or view.looks or situation.graph.meetings or _is_explained(situation):
         return
     facts = [fact for fact, event in situation.logs.of_type(PeerLost) if event.sign is not LostSign.TERMINATED]
-    ranks = {fact.rank for fact in facts if fact.rank is not None}
-    if facts and all(situation.stance(rank) in _OUT_OF_SIGHT for rank in ranks):
+    raised = {rank: loss for rank, loss in view.losses.items() if rank in situation.standings}
+    ranks = {*raised, *(fact.rank for fact in facts if fact.rank is not None)}
+    if (facts or raised) and all(situation.stance(rank) in _OUT_OF_SIGHT for rank in ranks):
         yield _describe(situation, facts, sorted(ranks))
 
 
@@ -34,20 +37,31 @@ def _is_explained(situation: Situation) -> bool:
     view, logs = situation.view, situation.logs
     has_returned = bool(view.processes) and all(process.exit_code == 0 for process in view.processes.values())
     tells_more = any(isinstance(fact.event, (*WAITS, TrainingDone)) for fact in logs.facts)
-    return has_returned or tells_more or bool(situation.own_failures) or bool(reported_only(situation))
+    has_failed = bool(situation.own_failures or doubtful_failures(situation.view, situation.logs))
+    return has_returned or tells_more or has_failed or bool(reported_only(situation))
 
 
 def _describe(situation: Situation, facts: list[LogFact], ranks: list[int]) -> Finding:
     silent = [rank for rank in situation.standings if rank not in ranks]
+    doubts = doubted(situation.view, silent) if ranks else {}
     who = count_ranks(ranks) if ranks else "ranks"
-    is_named = bool(ranks) and 0 < len(silent) <= MAX_NAMED
-    may_be = f"; it may be {name_ranks(silent)}, of which nothing that was read tells" if is_named else ""
+    is_named = 0 < len(doubts) <= MAX_NAMED
+    may_be = f"; it may be {name_ranks(list(doubts))}, of which nothing that was read tells" if is_named else ""
     return Finding(
         kind=Kind.INSUFFICIENT_EVIDENCE,
         confidence=Confidence.SUGGESTED,
-        candidates=tuple(situation.subject(rank, "its log says nothing") for rank in silent) if ranks else (),
+        candidates=tuple(situation.subject(rank, why) for rank, why in doubts.items()),
         victims=tuple(ranks),
         claim=f"{who} lost a peer, or waited for one in vain, and nothing that was logged says who went first{may_be}",
-        evidence=tuple(map(log_line, facts[:MAX_LINES])),
+        evidence=tuple(_lines(situation, facts, ranks))[:MAX_LINES],
         advice=("Bring the whole logs of the ranks that say nothing, and of the launcher of each host.",),
     )
+
+
+def _lines(situation: Situation, facts: list[LogFact], ranks: list[int]) -> Iterable[EvidenceLine]:
+    """What each rank says of it, once."""
+    yield from map(log_line, facts)
+    told = {fact.rank for fact in facts}
+    for rank in ranks:
+        if rank not in told and rank in situation.view.losses:
+            yield situation.view.line(CollectorName.RANK_LOG, rank, situation.view.losses[rank].exception)

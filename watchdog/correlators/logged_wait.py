@@ -6,30 +6,28 @@ A watchdog whose heartbeat stood still is never a cause; who prints a timeout is
 from collections.abc import Iterable
 
 from pardbg.watchdog.correlators.log_words import MAX_LINES, are_logs_alone, log_line, name_log_group
+from pardbg.watchdog.correlators.logged_absence import are_waits_hearsay
+from pardbg.watchdog.correlators.logged_unknown import BRING, collective_of, describe_unknown
 from pardbg.watchdog.correlators.situation import Situation
-from pardbg.watchdog.correlators.wording import count_ranks, name_ranks, stack_line, wait_verb
+from pardbg.watchdog.correlators.wording import count_ranks, name_ranks, stack_line
 from pardbg.watchdog.graph.log_facts import LogFact
 from pardbg.watchdog.graph.log_waits import find_behind, find_split
 from pardbg.watchdog.graph.standing import Stance
 from pardbg.watchdog.model.log_event import (
     WAITS,
-    BarrierFailed,
     CollectiveTimeout,
     GroupName,
     GroupStatus,
     TrainingDone,
-    WatchdogStuck,
 )
 from pardbg.watchdog.model.names import Confidence, Kind
-from pardbg.watchdog.model.report import CollectiveRef, Finding
-
-_BRING = ("Bring the flight-recorder dumps and the stacks of all ranks, also of those whose logs say nothing.",)
+from pardbg.watchdog.model.report import Finding
 
 
 def correlate(situation: Situation) -> Iterable[Finding]:
     """The best that can be said, and always that it is not enough; the judge drops the latter beside anything better."""
     facts = [fact for fact in situation.logs.facts if isinstance(fact.event, WAITS)]
-    if not facts or not are_logs_alone(situation) or _has_returned(situation):
+    if not facts or not are_logs_alone(situation) or _has_returned(situation) or are_waits_hearsay(situation):
         return
     done = _done(situation, facts)
     if done:
@@ -38,7 +36,7 @@ def correlate(situation: Situation) -> Iterable[Finding]:
     for group, waits in situation.log_waits.items():
         if find_split(group, waits) is None:  # `logged_desync` speaks of it
             yield from _absent(situation, group, waits)
-    yield _unknown(situation, facts)
+    yield describe_unknown(situation, facts)
 
 
 def _has_returned(situation: Situation) -> bool:
@@ -80,7 +78,7 @@ def _torn_down(situation: Situation, facts: list[LogFact]) -> Finding:
 
 def _absent(situation: Situation, group: GroupName, waits: dict[int, CollectiveTimeout]) -> Iterable[Finding]:
     """A rank that its own stack shows elsewhere, or that had issued nothing more by its own status."""
-    seqs = {wait.seq for wait in waits.values()}
+    seqs = {wait.number for wait in waits.values()}
     elsewhere = [rank for rank, standing in situation.standings.items() if standing.stance is Stance.HOST and rank not in waits]
     if group.is_world and elsewhere and len(seqs) == 1:
         yield _missing(situation, group, waits, elsewhere, is_seen=True, is_clear=True)
@@ -105,7 +103,7 @@ def _missing(  # noqa: PLR0913 - what is known of them
     moving = [rank for rank in ranks if situation.host_motion(rank)]
     still = [rank for rank in ranks if rank not in moving]
     causes = {situation.host_cause(rank) for rank in still or moving}
-    first = min(waits.values(), key=lambda wait: wait.seq)
+    first = min(waits.values(), key=lambda wait: wait.number)
     subjects = tuple(situation.subject(rank, f"has not issued {first.op} {first.seq}") for rank in still)
     facts = [fact for fact, event in situation.logs.of_type(CollectiveTimeout) if event.group == group]
     victims, source = tuple(sorted(waits)), _own(ranks, "stack" if is_seen else "watchdog")
@@ -118,7 +116,7 @@ def _missing(  # noqa: PLR0913 - what is known of them
         candidates=() if is_clear else subjects,
         waiting_for=tuple(situation.subject(rank, situation.host_motion(rank)) for rank in moving),
         victims=victims,
-        collective=_collective(first),
+        collective=collective_of(first),
         claim=(
             f"{name_ranks(ranks)} had not issued {first.op} {first.seq} of {name_log_group(group)}, by {source}; "
             f"{count_ranks(victims)} waited in it until it timed out"
@@ -127,47 +125,9 @@ def _missing(  # noqa: PLR0913 - what is known of them
             *(stack_line(situation, rank) for rank in ranks[:MAX_LINES] if is_seen),
             *map(log_line, [*told[:MAX_LINES], *facts[:MAX_LINES]]),
         ),
-        advice=_BRING,
+        advice=BRING,
     )
 
 
 def _own(ranks: list[int], source: str) -> str:
     return f"its own {source}" if len(ranks) == 1 else f"their own {source}s"
-
-
-def _unknown(situation: Situation, facts: list[LogFact]) -> Finding:
-    ranks = sorted({fact.rank for fact in facts if fact.rank is not None})
-    named = {rank for fact, event in situation.logs.of_type(BarrierFailed) for rank in event.absent if fact.rank == 0}
-    silent = (rank for rank in situation.standings if rank not in ranks)
-    candidates = dict.fromkeys(silent, "its log says nothing of a wait")
-    candidates |= dict.fromkeys(_fewest_pending(situation), "has the fewest operations to look after: it is behind")
-    candidates |= dict.fromkeys(named & situation.standings.keys(), "did not reach a monitored barrier")
-    timeouts = [event for _, event in situation.logs.of_type(CollectiveTimeout)]
-    first = min(timeouts, key=lambda event: event.seq, default=None)
-    where = f" in {first.op} {first.seq} of {name_log_group(first.group)}" if first is not None else ""
-    seqs = {event.seq for event in timeouts if first is not None and event.group == first.group}
-    spread = f"; others of it had come to {max(seqs)}, which says nothing of who is to blame" if len(seqs) > 1 else ""
-    waiting = count_ranks(ranks) if ranks else "ranks"
-    return Finding(
-        kind=Kind.INSUFFICIENT_EVIDENCE,
-        confidence=Confidence.SUGGESTED,
-        candidates=tuple(situation.subject(rank, why) for rank, why in sorted(candidates.items())),
-        victims=tuple(rank for rank in ranks if rank not in candidates),
-        collective=_collective(first) if first is not None else None,
-        claim=f"{waiting} {wait_verb(ranks) if ranks else 'wait'}{where}, and logs alone do not say for whom{spread}",
-        evidence=tuple(map(log_line, facts[:MAX_LINES])),
-        advice=_BRING,
-    )
-
-
-def _fewest_pending(situation: Situation) -> list[int]:
-    """The one rank whose watchdog had fewer operations to look after than all others, where several say how many."""
-    pending = {fact.rank: event.pending for fact, event in situation.logs.of_type(WatchdogStuck) if event.pending is not None}
-    known = {rank: count for rank, count in pending.items() if rank is not None}
-    fewest = [rank for rank, count in known.items() if count == min(known.values())]
-    return fewest if len(known) > 2 and len(fewest) == 1 else []
-
-
-def _collective(wait: CollectiveTimeout) -> CollectiveRef:
-    sizes = ((wait.numel_in,),) if wait.numel_in is not None else ()
-    return CollectiveRef(op=wait.op, seq=wait.seq, sizes=sizes, dtype=None, src=None, dst=None)

@@ -4,7 +4,7 @@ Where that rank is busy on the host and moves, nobody is to blame: a slow phase.
 """
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from pardbg.watchdog.correlators.commands import action_on, fill, take_stack
 from pardbg.watchdog.correlators.dead_rank import has_not_started, was_ended_by_others
@@ -23,7 +23,7 @@ from pardbg.watchdog.correlators.wording import (
 )
 from pardbg.watchdog.graph.meetings import Meeting
 from pardbg.watchdog.graph.standing import Stance
-from pardbg.watchdog.model.names import Cause, Confidence, Kind
+from pardbg.watchdog.model.names import Cause, CollectorName, Confidence, Kind
 from pardbg.watchdog.model.process import STOPPED_STATES
 from pardbg.watchdog.model.report import Action, EvidenceLine, Finding
 
@@ -33,9 +33,10 @@ LONGER_S = 2.0  # by which a rank must have stood still before the others for it
 
 
 def correlate(situation: Situation) -> Iterable[Finding]:
-    """One finding per set of roots that are absent from the same operation."""
+    """One finding per set of roots that are absent from the same operation, for the same cause."""
     for roots, meetings in _clusters(situation):
-        yield _describe(situation, roots, min(meetings, key=lambda meeting: _age(situation, meeting)))
+        for part, missed in _by_cause(situation, roots, meetings):
+            yield _describe(situation, part, min(missed, key=lambda meeting: _age(situation, meeting)))
 
 
 def _clusters(situation: Situation) -> list[tuple[tuple[int, ...], tuple[Meeting, ...]]]:
@@ -56,6 +57,33 @@ def _clusters(situation: Situation) -> list[tuple[tuple[int, ...], tuple[Meeting
         clusters = [cluster for cluster in clusters if cluster not in sharing]
         clusters.append((ranks, known + [meeting for meeting in meetings if meeting not in known]))
     return [(tuple(sorted(ranks)), tuple(meetings)) for ranks, meetings in clusters]
+
+
+def _by_cause(
+    situation: Situation, roots: tuple[int, ...], meetings: tuple[Meeting, ...]
+) -> Iterator[tuple[tuple[int, ...], Sequence[Meeting]]]:
+    """Roots that different things hold up are separate faults, though the same ranks wait for them.
+
+    Who moves is no fault beside one who stands still, of candidates only one is missing, and at the start all may be late for
+    one reason: these stay together.
+    """
+    known, is_certain = _accused(situation, roots)
+    causes: dict[Cause | None, list[int]] = {}
+    for root in known:
+        causes.setdefault(_cause(situation, root), []).append(root)
+    is_one = not is_certain or len(causes) == 1 or any(situation.host_motion(root) for root in known)
+    if is_one or any(_is_start(situation, known, meeting) for meeting in meetings):
+        yield roots, meetings
+        return
+    for part in map(tuple, causes.values()):
+        yield part, _own_meetings(part, known, meetings)
+
+
+def _own_meetings(part: tuple[int, ...], roots: tuple[int, ...], meetings: tuple[Meeting, ...]) -> list[Meeting]:
+    """What only these of the roots are missing from, if there is anything."""
+    missed = [meeting for meeting in meetings if not {*meeting.absent}.isdisjoint(part)]
+    others = {*roots} - {*part}
+    return [meeting for meeting in missed if others.isdisjoint(meeting.absent)] or missed
 
 
 def _lived_while_others_waited(situation: Situation, root: int) -> bool:
@@ -195,6 +223,9 @@ def _evidence(situation: Situation, roots: tuple[int, ...], meeting: Meeting) ->
         if situation.standings[root].position is not None and root in situation.view.recordings:
             lines.append(stack_line(situation, root))
         lines.extend(process_lines(situation, root))
+        failure = situation.own_failures.get(root)
+        if failure is not None:
+            lines.append(situation.view.line(CollectorName.RANK_LOG, root, failure.text))
     return tuple(lines)
 
 

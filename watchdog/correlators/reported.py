@@ -16,7 +16,7 @@ def reported_only(situation: Situation) -> list[int]:
     """The ranks of which only a launcher says how they ended, and that says little.
 
     Peers that lose a connection end with 1 as well, watchdogs abort who waited too long, and launchers kill what does not end
-    by SIGTERM, so that beside another failure SIGKILL may be their own.
+    by SIGTERM, so that beside another failure SIGKILL may be their own. Whose own log says that it waited in vain is a victim.
     """
     described = _described(situation)
     reported = {fact.rank for fact, _ in situation.logs.of_type(LauncherFailure) if fact.rank is not None}
@@ -25,7 +25,7 @@ def reported_only(situation: Situation) -> list[int]:
     chosen = [rank for rank in unexplained if codes[rank] > 0 or codes[rank] == -signal.SIGABRT]
     failed = [rank for rank, code in codes.items() if code > 0 or code in OWN_SIGNALS]
     killed = [rank for rank, code in codes.items() if code == -signal.SIGKILL] if failed else []
-    return sorted({*chosen, *killed} - situation.view.bereaved_ranks)
+    return sorted(({*chosen} - situation.logs.gave_up | {*killed}) - situation.view.bereaved_ranks)
 
 
 def reported_line(situation: Situation, rank: int) -> EvidenceLine | None:

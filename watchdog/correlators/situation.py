@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from functools import cached_property
 
 from pardbg.watchdog.graph.axes import PIPELINE, axis_of, coordinates
-from pardbg.watchdog.graph.departures import Departure, find_departure, left_recorded_loop
+from pardbg.watchdog.graph.departures import Departure, find_departure, has_ended, is_at_exit, left_recorded_loop
 from pardbg.watchdog.graph.device_blame import DeviceBlame, DeviceBlamer
 from pardbg.watchdog.graph.divergence import DivergenceFound, find_divergence
 from pardbg.watchdog.graph.fronts import LOST, find_fronts
@@ -15,6 +15,7 @@ from pardbg.watchdog.graph.gatherings import Gathering, find_gatherings
 from pardbg.watchdog.graph.groups import Group, Groups, find_groups
 from pardbg.watchdog.graph.keys import FROM_STACKS, UNKNOWN_PEER, MeetingKey
 from pardbg.watchdog.graph.log_facts import Failure, LogFacts, own_failures
+from pardbg.watchdog.graph.log_groups import with_group_names
 from pardbg.watchdog.graph.log_waits import waits_of
 from pardbg.watchdog.graph.meetings import Meeting, Room
 from pardbg.watchdog.graph.motion import host_motion, job_motion
@@ -67,7 +68,7 @@ class Situation:
     def of(cls, view: EvidenceView, rules: Sequence[CauseRule] | None = None, reach: Reach = NO_WAY) -> "Situation":
         """Derives the situation from the evidence, with the given table of causes. Linear in operations and ranks."""
         progress = trace_progress(view, find_groups(view))
-        standings = find_standings(view, find_fronts(progress), cause_rules() if rules is None else rules)
+        standings = find_standings(view, find_fronts(progress), cause_rules() if rules is None else rules, progress.behind)
         groups, gatherings = find_gatherings(standings, progress.groups, view.world_size)
         progress = replace(progress, groups=groups)
         return cls(view, groups, progress, standings, explore(Room(progress, standings, {}, gatherings)), reach)
@@ -102,7 +103,7 @@ class Situation:
     @cached_property
     def logs(self) -> LogFacts:
         """What the ranks' logs tell beyond tracebacks."""
-        return LogFacts.of(self.view)
+        return with_group_names(LogFacts.of(self.view))
 
     @cached_property
     def own_failures(self) -> dict[int, Failure]:
@@ -243,10 +244,13 @@ class Situation:
         position = self.standings[rank].position
         is_loose = position is not None and (not position.is_definite or position.cause in LOOSE_CAUSES)
         left = is_loose and recording is not None and left_recorded_loop(frames, recording)
-        return Departure.LEFT_LOOP if left else None
+        return Departure.LEFT_LOOP if left or is_at_exit(frames) else None
 
     def is_unwound(self, rank: int) -> bool:
         """Whether an exception has taken a living rank out of what the others are still in."""
+        failure = self.own_failures.get(rank) if rank in self.view.tracebacks and not self.view.ended_ranks else None
+        if failure is not None and has_ended(failure, self.standings[rank], self.main_frames(rank)):
+            return True
         if self.stance(rank) is not Stance.HOST:
             return False
         departure = self.departure(rank)
@@ -304,7 +308,7 @@ class Situation:
 
     def is_seen(self, rank: int) -> bool:
         """Whether it is known what this rank does."""
-        return rank in self.view.recordings or self.standings[rank].stance is not Stance.UNSEEN
+        return self.standings[rank].is_recorded or self.standings[rank].stance is not Stance.UNSEEN
 
     def collective_ref(self, meeting: Meeting) -> CollectiveRef:
         """The operation of a meeting, as its first member issued it."""

@@ -18,6 +18,7 @@ from pardbg.watchdog.model.names import Confidence, Kind
 from pardbg.watchdog.model.report import Action, Finding
 
 MAX_NAMED = 4
+OLD_PICTURE = "its dump is older than what the others' tell: what it has done since is not known"
 MAX_ASKED = 3  # hosts that a reader is told how to ask after
 NOT_SEEN = {
     Stance.HIDDEN: "may wait in an operation that its recorder does not show",
@@ -38,7 +39,7 @@ def correlate(situation: Situation) -> Iterable[Finding]:
             if node in situation.device_blames:
                 continue
             open_ends.append(node)
-            candidates[node] = NOT_SEEN[situation.stance(node)]
+            candidates[node] = _why_unseen(situation, node)
         elif not _is_explained(situation, situation.graph.meetings[node]):
             open_ends.append(node)
             candidates.update(_absentees(situation, situation.graph.meetings[node]))
@@ -113,10 +114,16 @@ def _is_explained(situation: Situation, meeting: Meeting) -> bool:
     return any(found.group.index == meeting.key.group for found in situation.divergences)
 
 
+def _why_unseen(situation: Situation, rank: int) -> str:
+    stance = situation.stance(rank)
+    is_old = stance is Stance.UNSEEN and rank in situation.progress.behind
+    return OLD_PICTURE if is_old else NOT_SEEN.get(stance, NOT_SEEN[Stance.UNSEEN])
+
+
 def _absentees(situation: Situation, meeting: Meeting) -> dict[int, str]:
     """Who may be the one this meeting waits for: unseen members, or - where members are not known - whoever is idle."""
     if meeting.unknown:
-        return {rank: NOT_SEEN.get(situation.stance(rank), NOT_SEEN[Stance.UNSEEN]) for rank in meeting.unknown}
+        return {rank: _why_unseen(situation, rank) for rank in meeting.unknown}
     if half := half_seen(situation, meeting):
         return dict.fromkeys(half, "its dump is cut off: what it issued here is not known")
     if meeting.key.is_gathering:

@@ -1,6 +1,7 @@
 """A rank that lives but will issue no more: an exception has taken it out of what the others are still in.
 
-Its process runs, so nothing looks dead: it stands in an ``except`` clause, in clean-up, or at the interpreter's exit.
+Its process runs, so nothing looks dead: it stands in an ``except`` clause, in clean-up, or at the interpreter's exit. Where
+nobody took its stack, torch's hook for exceptions that nothing caught says so in its log.
 """
 
 from collections.abc import Iterable
@@ -24,6 +25,9 @@ def _describe(situation: Situation, ranks: tuple[int, ...]) -> Finding:
     victims = situation.graph.victims(ranks)
     is_still = all(situation.standings[rank].is_still for rank in ranks)
     ends = "; ".join(f"rank {rank} {_end(situation, rank)}" for rank in ranks[:4])
+    they = "it" if len(ranks) == 1 else "they"
+    is_seen = any(situation.standings[rank].position is not None for rank in ranks)
+    alive = f"{they} {'lives' if len(ranks) == 1 else 'live'}, and" if is_seen else they
     return Finding(
         kind=Kind.DEAD_RANK,
         cause=Cause.EXCEPTION,
@@ -34,7 +38,7 @@ def _describe(situation: Situation, ranks: tuple[int, ...]) -> Finding:
         collective=situation.collective_ref(meeting),
         since_s=situation.waiting_s(meeting),
         claim=(
-            f"{ends}; {'it lives' if len(ranks) == 1 else 'they live'}, and will not join {name_meeting(situation, meeting)}; "
+            f"{ends}; {alive} will not join {name_meeting(situation, meeting)}; "
             f"{count_ranks(victims)} {wait_verb(victims)}{since(situation, meeting)}"
         ),
         evidence=(waiting_line(situation, meeting), *(line for rank in ranks for line in _evidence(situation, rank))),
@@ -46,11 +50,14 @@ def _end(situation: Situation, rank: int) -> str:
     traceback = situation.view.tracebacks.get(rank)
     what = f"raised {traceback.exception}" if traceback is not None else "caught an exception"
     position = situation.standings[rank].position
-    return f"{what} and has left what the others are in: it is {position.words}" if position is not None else what
+    if position is None:
+        return f"{what}, which nothing caught, and has left what the others are in"
+    return f"{what} and has left what the others are in: it is {position.words}"
 
 
 def _evidence(situation: Situation, rank: int) -> Iterable[EvidenceLine]:
-    yield stack_line(situation, rank)
+    if situation.standings[rank].position is not None:
+        yield stack_line(situation, rank)
     traceback = situation.view.tracebacks.get(rank)
     if traceback is not None:
         where = f", raised at {traceback.where}" if traceback.where else ""

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from pardbg.watchdog.correlators.situation import NS_PER_S, Situation
 from pardbg.watchdog.graph.axes import axis_of
 from pardbg.watchdog.graph.groups import Group
+from pardbg.watchdog.graph.keys import FROM_STACKS
 from pardbg.watchdog.graph.meetings import Meeting
 from pardbg.watchdog.model.matching import call_site
 from pardbg.watchdog.model.names import CollectorName
@@ -24,19 +25,19 @@ def name_ranks(ranks: Collection[int]) -> str:
 
 
 def count_ranks(ranks: Collection[object]) -> str:
-    """``1 rank`` or ``39 ranks``."""
-    return f"{len(ranks)} rank{'' if len(ranks) == 1 else 's'}"
+    """``1 rank``, ``39 ranks`` or ``no rank``."""
+    return f"{len(ranks) or 'no'} rank{'s' if len(ranks) > 1 else ''}"
 
 
 def wait_verb(ranks: Collection[int]) -> str:
-    """``waits`` or ``wait``."""
-    return "waits" if len(ranks) == 1 else "wait"
+    """``waits`` or ``wait``; of none as of one."""
+    return "wait" if len(ranks) > 1 else "waits"
 
 
 def name_group(group: Group) -> str:
     """A group as people know it: its axis or description before its number."""
     known = axis_of(group) or group.desc
-    label = f"{known} group" if known and known != "undefined" else f"group {group.name}"
+    label = f"{known} group" if known and known != "undefined" else f"group {group.name}" if group.name else "a group"
     return f"{label} [{fold_briefly(group.ranks)}]"
 
 
@@ -90,21 +91,42 @@ def waiting_line(situation: Situation, meeting: Meeting) -> EvidenceLine:
     recording, operation = found
     where = call_site(recording.sites[operation.site]) if operation.site >= 0 else None
     issued = f", issued at {where}" if where else ""
-    text = f"{name_meeting(situation, meeting)} is outstanding on {name_ranks(meeting.entered)}{issued}"
+    text = f"{name_meeting(situation, meeting)} is outstanding on {name_ranks(_entered_by(situation, meeting))}{issued}"
     return situation.view.line(CollectorName.FLIGHT_RECORDER, rank, text)
+
+
+def _entered_by(situation: Situation, meeting: Meeting) -> tuple[int, ...]:
+    """Those that have issued this very operation: at one number another rank may have issued another one."""
+    entered, (group, seq, *_) = meeting.entered or meeting.completed, meeting.key
+    if seq is None or meeting.key.is_gathering:
+        return entered
+    ops = {rank: situation.progress.op(rank, group, seq) for rank in entered}
+    return tuple(rank for rank in entered if ops[rank] in {ops[entered[0]], None})
 
 
 def absent_line(situation: Situation, meeting: Meeting, rank: int) -> EvidenceLine:
     """What an absent member's recorder shows instead."""
     if rank not in situation.view.recordings:
         return stack_line(situation, rank)
-    lane = situation.progress.lanes.get((rank, meeting.key.group))
-    last = lane.newest if lane is not None and lane.newest else None
-    did = f"its last collective there is {last}" if last else "it has issued nothing there"
+    did = _did_there(situation, meeting, rank)
     others = "" if situation.standings[rank].fronts else ", and nothing is outstanding on it"
     return situation.view.line(
         CollectorName.FLIGHT_RECORDER, rank, f"rank {rank} has not issued {name_meeting(situation, meeting)}: {did}{others}"
     )
+
+
+def _did_there(situation: Situation, meeting: Meeting, rank: int) -> str:
+    """``its last collective there is 40``, ``its last transfer there is from rank 0 to rank 4 (finished)``."""
+    lane, room = situation.progress.lanes.get((rank, meeting.key.group)), situation.graph.room
+    if meeting.key.group == FROM_STACKS:
+        return "its recorder shows no transfers"
+    if meeting.key.is_p2p and lane is not None and lane.p2p:
+        last = lane.p2p[-1]
+        ends = [str(end) if end >= 0 else "?" for end in room.ends(rank, situation.groups.groups[meeting.key.group], last)]
+        finished = " (finished)" if last.is_done else ""
+        return f"its last transfer there is from rank {ends[0]} to rank {ends[1]}{finished}"
+    newest = lane.newest if lane is not None else None
+    return f"its last collective there is {newest}" if newest else "it has issued nothing there"
 
 
 def child_words(situation: Situation, rank: int) -> str:

@@ -2,18 +2,22 @@
 
 The stacks of waiting ranks say where training happens. The innermost function that a rank shares with them is where its way
 parted from theirs; what the source says of the two lines there decides. Without sources the rank's own recorded call sites
-have to do: it has left when its stack no longer holds the function from which it issued its last collectives.
+have to do: it has left when its stack no longer holds the function with the loop from which it issued its last collectives.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 
+from pardbg.watchdog.graph.log_facts import Failure
+from pardbg.watchdog.graph.standing import Stance, Standing
 from pardbg.watchdog.model.evidence import StackFrame
 from pardbg.watchdog.model.issuing import loop_function
 from pardbg.watchdog.model.recording import Recording
+from pardbg.watchdog.model.short_names import holds_function
 
 MAX_WITNESSES = 8
+_CUT_DEPTH = 100
 
 
 class Departure(Enum):
@@ -39,9 +43,28 @@ def find_departure(frames: Sequence[StackFrame], witnesses: Iterable[Sequence[St
 
 
 def left_recorded_loop(frames: Sequence[StackFrame], recording: Recording) -> bool:
-    """Whether the stack no longer holds the function from which the rank issued its last collectives (contract, rule 8)."""
+    """Whether the stack no longer holds the loop from which the rank issued its last collectives (contract, rule 8)."""
     home = loop_function(recording)
-    return home is not None and home not in {frame.function for frame in frames}
+    return home is not None and not holds_function({frame.function for frame in frames}, home)
+
+
+def is_at_exit(frames: Sequence[StackFrame]) -> bool:
+    """Whether a main thread is past its program: Python calls what is registered for the exit from no frame of the program.
+
+    faulthandler cuts deep stacks at the outer end, which looks alike.
+    """
+    is_program = any(frame.name == "<module>" for frame in frames)
+    return 0 < len(frames) < _CUT_DEPTH and not is_program and frames[-1].is_library
+
+
+def has_ended(failure: Failure, standing: Standing, frames: Sequence[StackFrame]) -> bool:
+    """Whether an exception of its own has ended all of a living rank's program.
+
+    It is at its exit; or torch's hook wrote that nothing caught it, nothing is outstanding, and no stack says otherwise.
+    """
+    if standing.position is None:
+        return failure.is_uncaught and standing.stance is Stance.IDLE
+    return standing.stance is Stance.HOST and is_at_exit(frames)
 
 
 def _compare(frames: Sequence[StackFrame], witness: Sequence[StackFrame]) -> Departure | None:

@@ -4,7 +4,7 @@ Hard divergences (operation, type, size) count where somebody still waits. Call 
 explains everything after them (`alignment.py`); they may lie long before the place where the ranks block.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from pardbg.watchdog.graph.alignment import find_edit
@@ -12,7 +12,7 @@ from pardbg.watchdog.graph.groups import Group
 from pardbg.watchdog.graph.progress import Progress
 from pardbg.watchdog.model.matching import Token, total_elements
 from pardbg.watchdog.model.names import Edit, Mismatch
-from pardbg.watchdog.model.operations import ALL_TO_ALL_OPS
+from pardbg.watchdog.model.operations import ALL_TO_ALL_OPS, LISTING_OPS
 from pardbg.watchdog.model.recording import Signature
 
 MIN_MAJORITY = 3  # ranks that issued something; with fewer there is no majority
@@ -38,6 +38,11 @@ class Sides:
         return [mismatch for token in others if (mismatch := first.differs(token))]
 
     @property
+    def parties(self) -> frozenset[tuple[int, ...]]:
+        """Who agrees with whom."""
+        return frozenset(ranks for _, ranks in self.sides)
+
+    @property
     def minority(self) -> tuple[int, ...]:
         """The ranks a clear majority stands against, or none."""
         largest, *rest = (len(ranks) for _, ranks in self.sides)
@@ -49,12 +54,16 @@ class Sides:
 
 @dataclass(frozen=True)
 class DivergenceFound:
-    """A divergence of a group: where, who against whom, what differs, and the edit that explains what followed."""
+    """A divergence of a group: where, who against whom, what differs, and the edit that explains what followed.
+
+    ``then``: the next one at which operations no longer fit together, where this one differs in its call sites only.
+    """
 
     group: Group
     sides: Sides
     mismatch: Mismatch
     edit: Edit | None = None
+    then: Sides | None = None
 
 
 class TokenTable:
@@ -108,11 +117,15 @@ class TokenTable:
         found = {id(token.hard if hard else token) for tokens in self._tokens if (token := tokens.get(seq)) is not None}
         if len(found) == 1:
             return False
-        return len({token.hard if hard else token for tokens in self._tokens if (token := tokens.get(seq)) is not None}) > 1
+        return len(_telling({token.hard if hard else token for token in self.tokens(seq)})) > 1
+
+    def tokens(self, seq: int) -> set[Token]:
+        """What was issued there."""
+        return {token for tokens in self._tokens if (token := tokens.get(seq)) is not None}
 
     def ops(self, seq: int) -> set[str]:
         """The operations that were issued there."""
-        return {token.op for tokens in self._tokens if (token := tokens.get(seq)) is not None}
+        return {token.op for token in self.tokens(seq)}
 
     def sides(self, seq: int, *, hard: bool) -> Sides:
         """Groups the ranks by what they issued; ``hard`` ignores call sites."""
@@ -122,7 +135,7 @@ class TokenTable:
             if token is not None:
                 by_token.setdefault(token.hard if hard else token, []).extend(ranks)
         ordered = sorted(
-            ((token, sorted(ranks)) for token, ranks in by_token.items()), key=lambda side: (-len(side[1]), side[1])
+            ((token, sorted(by_token[token])) for token in _telling(by_token)), key=lambda side: (-len(side[1]), side[1])
         )
         spoken = {rank for _, ranks in ordered for rank in ranks}
         silent = tuple(rank for rank in self._members if rank not in spoken)
@@ -160,6 +173,12 @@ class TokenTable:
         return self._tokens[self._class_of[rank]]
 
 
+def _telling(tokens: Collection[Token]) -> list[Token]:
+    """The tokens without those that may be the same as another one, as far as they were recorded."""
+    whole = {token.op for token in tokens if not token.is_partial}
+    return [token for token in tokens if not (token.is_partial and token.op in whole)]
+
+
 def find_divergence(progress: Progress, group: Group) -> DivergenceFound | None:
     """Finds the earliest divergence of a group: shifted call sites first, since they lie before what they cause."""
     table = TokenTable(progress, group)
@@ -173,9 +192,30 @@ def find_divergence(progress: Progress, group: Group) -> DivergenceFound | None:
         sides = table.sides(seq, hard=False)
         if seq == hard or sides.mismatches:
             edit = _edit_of(table, sides)
-            if edit is not None or seq == hard:
-                return _describe(table, group, sides if seq != hard else table.sides(seq, hard=True), edit)
-    return _uneven_splits(progress, table, group)
+            if seq == hard:
+                return _before(table, group, hard, edit) or _describe(table, group, table.sides(seq, hard=True), edit)
+            if edit is not None:
+                return _describe(table, group, sides, edit)
+    return _uneven_splits(progress, table, group) or _several_roots(progress, table, group)
+
+
+def _before(table: TokenTable, group: Group, hard: int, edit: Edit | None) -> DivergenceFound | None:
+    """Where the ranks of a hard divergence had parted already, on operations of their own that still happened to fit together.
+
+    What is always called from different places, as by the root of a broadcast, does not count. The job must have been here
+    before, so that it would have been seen.
+    """
+    then, seq = table.sides(hard, hard=True), hard
+    while (sides := table.sides(seq - 1, hard=False)).parties == then.parties and {*sides.mismatches} == {Mismatch.CALL_SITE}:
+        seq -= 1
+    if edit is not None or seq == hard:
+        return None
+    history = [table.tokens(past) for past in table.sequences() if past < seq]
+    is_usual = any(table.tokens(seq) <= tokens for tokens in history)
+    has_been_here = {token.hard for tokens in history for token in tokens} & {token for token, _ in then.sides}
+    if is_usual or not has_been_here:
+        return None
+    return DivergenceFound(group, table.sides(seq, hard=False), Mismatch.CALL_SITE, then=then)
 
 
 def _edit_of(table: TokenTable, sides: Sides) -> Edit | None:
@@ -204,6 +244,23 @@ def _uneven_splits(progress: Progress, table: TokenTable, group: Group) -> Diver
             signatures = {rank: progress.signature(rank, group.index, seq) for rank in table.ranks}
             if sum(total_elements(it.input_sizes) - total_elements(it.output_sizes) for it in signatures.values()):
                 return DivergenceFound(group, _by_sizes(table.with_sites(sides), signatures), Mismatch.SPLITS)
+    return None
+
+
+def _several_roots(progress: Progress, table: TokenTable, group: Group) -> DivergenceFound | None:
+    """An open gather or scatter to which more than one rank came as its root: with a tensor for every member.
+
+    Torch refuses these of all others. NCCL's recorder writes those of a scatter where outputs stand.
+    """
+    for seq in table.sequences():
+        if not table.is_open(seq) or not table.ops(seq) <= LISTING_OPS:
+            continue
+        sides = table.sides(seq, hard=True)
+        signatures = {rank: progress.signature(rank, group.index, seq) for _, ranks in sides.sides for rank in ranks}
+        roots = [rank for rank, it in signatures.items() if max(len(it.input_sizes), len(it.output_sizes)) > 1]
+        if len(roots) > 1:
+            alone = tuple((sides.sides[0][0], (rank,)) for rank in roots)
+            return DivergenceFound(group, table.with_sites(Sides(seq, alone, sides.silent)), Mismatch.ROOT)
     return None
 
 

@@ -27,9 +27,12 @@ class Front:
 
 
 def find_fronts(progress: Progress) -> dict[int, tuple[Front, ...]]:
-    """The fronts of every rank that was seen, oldest first; none if nothing is outstanding."""
+    """The fronts of every rank that was seen, oldest first; none if nothing is outstanding, or the dump is an old picture."""
     lost = _find_lost(progress)
-    return {rank: _fronts_of(rank, progress, lost.get(rank, {})) for rank in progress.view.recordings}
+    return {
+        rank: () if rank in progress.behind else _fronts_of(rank, progress, lost.get(rank, {}))
+        for rank in progress.view.recordings
+    }
 
 
 def _fronts_of(rank: int, progress: Progress, lost: dict[int, Operation]) -> tuple[Front, ...]:

@@ -6,6 +6,7 @@ Clocks of hosts differ, so that errors closer to each other than the allowance h
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeVar
 
 from pardbg.watchdog.model.evidence import Evidence
@@ -15,6 +16,7 @@ from pardbg.watchdog.model.log_event import (
     CollectiveTimeout,
     CommunicatorStep,
     DispatchTimeout,
+    KilledForMemory,
     LauncherFailure,
     LogEvent,
     LogSeen,
@@ -35,8 +37,6 @@ GAVE_UP = (CollectiveTimeout, StoreTimeout, BarrierFailed, DispatchTimeout)
 
 ONE_HOST_S, SEVERAL_HOSTS_S = 1.0, 5.0  # errors closer than this have no order
 
-_WATCHDOG_DIED = "watchdog thread terminated with exception"  # and with it the process
-
 _E = TypeVar("_E", bound=LogEvent)
 
 
@@ -55,7 +55,8 @@ class LogFact:
 class Failure:
     """An error that is a rank's own: the line or the exception, and when, if that is known.
 
-    ``is_uncaught``: it is an exception, and torch says that nobody caught it. ``is_passed``: its writer wrote much after it.
+    ``is_uncaught``: it is an exception, and torch says that nobody caught it; or a crash. ``is_passed``: its writer wrote much
+    after it. ``is_crash``: a signal ended the process.
     """
 
     rank: int
@@ -63,6 +64,7 @@ class Failure:
     at_ns: int | None = None
     is_uncaught: bool = False
     is_passed: bool = False
+    is_crash: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,11 @@ class LogFacts:
         """The ranks whose logs hold secondary lines."""
         return frozenset(fact.rank for fact in self.facts if fact.rank is not None and isinstance(fact.event, SECONDARY))
 
+    @cached_property
+    def gave_up(self) -> frozenset[int]:
+        """The ranks whose logs say that they waited for others in vain."""
+        return frozenset(fact.rank for fact in self.facts if fact.rank is not None and isinstance(fact.event, GAVE_UP))
+
     @property
     def newest_steps(self) -> dict[NcclProcess, tuple[LogFact, CommunicatorStep]]:
         """The last that each process and device says of its communicators: one completed later makes an open one history."""
@@ -114,12 +121,7 @@ def own_failures(view: EvidenceView, logs: LogFacts) -> dict[int, Failure]:
     None is what it survived: it says so itself, or it waited in a collective all the same. An error of its device after such a
     wait may come of the abort.
     """
-    waited = {fact.rank for fact in logs.facts if isinstance(fact.event, GAVE_UP)}
-    raised = {rank: seen for rank, seen in view.tracebacks.items() if rank not in waited}
-    found = {
-        rank: Failure(rank, seen.exception, seen.at_ns, seen.is_signed and not seen.is_passed, seen.is_passed)
-        for rank, seen in raised.items()
-    }
+    found = {rank: failure for rank, failure in _raised(view, logs).items() if not view.tracebacks[rank].is_doubtful}
     completed = {fact.rank for fact, event in logs.of_type(CommunicatorStep) if event.step == SET_UP_DONE}
     gave_up: set[int | None] = set()
     for fact in logs.facts:
@@ -131,10 +133,25 @@ def own_failures(view: EvidenceView, logs: LogFacts) -> dict[int, Failure]:
             continue
         known = found.get(rank)
         if known is None:
-            found[rank] = Failure(rank, event.text, event.at_ns, is_uncaught=_WATCHDOG_DIED in event.text)
+            is_crash = isinstance(event, OwnFailure) and bool(event.signal)
+            is_uncaught = is_crash or (isinstance(event, OwnFailure) and event.is_fatal)
+            found[rank] = Failure(rank, event.text, event.at_ns, is_uncaught, is_crash=is_crash)
         elif known.at_ns is None:
             found[rank] = replace(known, at_ns=event.at_ns)
     return dict(sorted(found.items()))
+
+
+def doubtful_failures(view: EvidenceView, logs: LogFacts) -> dict[int, Failure]:
+    """The exceptions that may be a rank's own, or what others did to it, of the ranks that are not known to have waited."""
+    return {rank: failure for rank, failure in _raised(view, logs).items() if view.tracebacks[rank].is_doubtful}
+
+
+def _raised(view: EvidenceView, logs: LogFacts) -> dict[int, Failure]:
+    return {
+        rank: Failure(rank, seen.exception, seen.at_ns, seen.is_signed and not seen.is_passed, seen.is_passed)
+        for rank, seen in view.tracebacks.items()
+        if rank not in logs.gave_up
+    }
 
 
 def first_of(view: EvidenceView, failures: Sequence[Failure]) -> list[Failure]:
@@ -164,7 +181,7 @@ def _facts(view: EvidenceView, item: Evidence, owners: dict[NcclProcess, int]) -
         if isinstance(event, CommunicatorStep | NcclWarning | WayChosen):
             host = event.process.host
             rank = owners.get(event.process) if rank is None else rank
-        elif isinstance(event, LauncherFailure):
+        elif isinstance(event, LauncherFailure | KilledForMemory):
             rank, host = event.rank, event.host
         rank = rank if rank is not None and rank < (view.world_size or 0) else None
         host = (view.host(rank) if rank is not None else None) or host or item.host

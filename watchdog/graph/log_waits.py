@@ -19,11 +19,12 @@ _NS_PER_MS = 1_000_000
 
 @dataclass(frozen=True)
 class LogSide:
-    """The ranks that wait in one and the same thing."""
+    """The ranks that wait in one and the same thing; ``seq`` is its number where sides differ in that."""
 
     ranks: tuple[int, ...]
     op: str
     numel: int | None
+    seq: int | None = None
 
 
 @dataclass(frozen=True)
@@ -33,12 +34,14 @@ class LogSplit:
     group: GroupName
     seq: int
     sides: tuple[LogSide, ...]
-    mismatch: Mismatch
+    mismatch: Mismatch | None
     elsewhere: tuple[int, ...]
     is_numbered_as_world: bool = False
 
-    def minority(self, world_size: int) -> tuple[int, ...]:
-        """The ranks that a clear majority stands against; only of the world are all members known."""
+    def minority(self, world_size: int | None) -> tuple[int, ...]:
+        """The ranks that a clear majority stands against; only of a world of known size are all members known."""
+        if world_size is None:
+            return ()
         largest = len(self.sides[0].ranks)
         against = world_size - largest  # whoever said nothing may stand on any side
         is_clear = largest >= MIN_MAJORITY and largest >= CLEAR_RATIO * against
@@ -54,7 +57,7 @@ def waits_of(logs: LogFacts) -> dict[GroupName, dict[int, CollectiveTimeout]]:
     """The first wait that each rank gave up, by group; groups in which labels clash are left out."""
     found: dict[GroupName, dict[int, CollectiveTimeout]] = {}
     for fact, event in logs.of_type(CollectiveTimeout):
-        if fact.rank is not None and event.op not in _PAIRWISE:
+        if fact.rank is not None and event.seq is not None and event.op not in _PAIRWISE:
             found.setdefault(event.group, {}).setdefault(fact.rank, event)
     return {group: waits for group, waits in found.items() if _is_one_group(group, waits)}
 
@@ -63,7 +66,7 @@ def find_split(group: GroupName, waits: dict[int, CollectiveTimeout]) -> LogSpli
     """The earliest number at which members of a group wait in different things."""
     by_seq: dict[int, dict[int, CollectiveTimeout]] = {}
     for rank, wait in sorted(waits.items()):
-        by_seq.setdefault(wait.seq, {})[rank] = wait
+        by_seq.setdefault(wait.number, {})[rank] = wait
     for seq, there in sorted(by_seq.items()):
         is_split_by_op = len({wait.op for wait in there.values()}) > 1
         sides = _sides(there, by_size=not is_split_by_op)
@@ -83,7 +86,7 @@ def find_behind(logs: LogFacts, group: GroupName, waits: dict[int, CollectiveTim
     starts = [wait.at_ns - (wait.ran_ms or 0) * _NS_PER_MS for wait in waits.values() if wait.at_ns is not None]
     if not starts or len(starts) < len(waits):
         return ()
-    first_seq, all_wait_ns = min(wait.seq for wait in waits.values()), max(starts)
+    first_seq, all_wait_ns = min(wait.number for wait in waits.values()), max(starts)
     busy = {fact.rank for fact, _ in logs.of_type(CollectiveTimeout)}
     return tuple(
         sorted(

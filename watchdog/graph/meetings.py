@@ -17,12 +17,16 @@ from pardbg.watchdog.model.recording import Operation
 from pardbg.watchdog.model.summary import KEPT_P2P
 from pardbg.watchdog.positions.position import Place
 
+_PLACES = ("waiting", "queued", "absent", "completed", "unknown", "inside")
+_PLACE_OF = {Arrival.ABSENT: "absent", Arrival.ENTERED: "inside", Arrival.COMPLETED: "completed"}
+
 
 @dataclass(frozen=True)
 class Meeting:
     """Who is where. All sets are sorted tuples of global ranks; together they are the members.
 
-    ``vague`` are those that wait in communication without telling in which: they may be here, and are no roots.
+    ``vague`` are those that wait in communication without telling in which: they may be here, and are no roots. ``inside`` are
+    those that have entered, as another's end of it proves, and of which nothing says whether they have finished.
     """
 
     key: MeetingKey
@@ -32,6 +36,7 @@ class Meeting:
     completed: tuple[int, ...] = ()
     unknown: tuple[int, ...] = ()
     vague: tuple[int, ...] = ()
+    inside: tuple[int, ...] = ()
 
     @property
     def needs(self) -> tuple[int, ...]:
@@ -124,7 +129,7 @@ class Room:
         return Meeting(key, waiting=gathering.waiting, **{place: tuple(ranks) for place, ranks in places.items()})
 
     def _meet_group(self, key: MeetingKey) -> Meeting:
-        places: dict[str, list[int]] = {"waiting": [], "queued": [], "absent": [], "completed": [], "unknown": []}
+        places: dict[str, list[int]] = {place: [] for place in _PLACES}
         for rank in self.progress.groups.groups[key.group].ranks:
             places[self._place(rank, key)].append(rank)
         return Meeting(key, **{place: tuple(sorted(ranks)) for place, ranks in places.items()})
@@ -135,7 +140,7 @@ class Room:
             return "queued" if self._stands_elsewhere(rank, key) else "waiting"
         if arrival is Arrival.UNKNOWN:
             return self._place_unrecorded(rank)
-        return "absent" if arrival is Arrival.ABSENT else "completed"
+        return _PLACE_OF[arrival]
 
     def _place_unrecorded(self, rank: int) -> str:
         """Without a recorder only the rank's own stack or its process can say that it is not here."""
@@ -147,7 +152,7 @@ class Room:
         return bool(fronts) and all(key not in self.front_keys(front) for front in fronts)
 
     def _meet_pair(self, key: MeetingKey) -> Meeting:
-        here: dict[str, list[int]] = {"waiting": [], "queued": [], "absent": [], "completed": [], "unknown": []}
+        here: dict[str, list[int]] = {place: [] for place in _PLACES}
         for rank in sorted({key.src, key.dst} - {UNKNOWN_PEER}):
             here[self._place_end(rank, key)].append(rank)
         return Meeting(key, **{place: tuple(ranks) for place, ranks in here.items()})
@@ -155,7 +160,7 @@ class Room:
     def _place_end(self, rank: int, key: MeetingKey) -> str:
         if key.group == FROM_STACKS:
             return self._place_by_stack(rank, key)
-        if rank not in self.progress.view.recordings:
+        if rank not in self.progress.view.recordings or rank in self.progress.behind:
             return self._place_unrecorded(rank)
         if key in self.keys(rank):
             return "waiting"

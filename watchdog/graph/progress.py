@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from pardbg.watchdog.graph.groups import Groups
+from pardbg.watchdog.graph.proof import proven_entries
 from pardbg.watchdog.graph.tokens import Tokens
 from pardbg.watchdog.model.operations import DEVICE_BACKENDS, ROOTED_OPS
 from pardbg.watchdog.model.recording import GroupProgress, Operation, Recording, Signature
@@ -23,6 +24,7 @@ class Arrival(Enum):
     ABSENT = auto()  # it has not issued it
     ARRIVED = auto()  # issued, and not finished on this rank
     COMPLETED = auto()  # finished on this rank
+    ENTERED = auto()  # issued, as its end on another rank proves; whether it is finished on this one is not known
     UNKNOWN = auto()  # this rank's evidence does not say
 
 
@@ -55,6 +57,8 @@ class Progress:
     """The lanes of all ranks, by (rank, group index).
 
     ``limits``: per group the last collective that can have succeeded, where a member ended before it issued more.
+    ``proven``: per group the newest collective that all members have entered, since one has finished it. ``behind``: the ranks
+    whose dumps do not show that much, with the group where it shows; such a dump is older than what the others' tell.
     """
 
     view: EvidenceView
@@ -62,6 +66,8 @@ class Progress:
     lanes: dict[tuple[int, int], Lane]
     limits: dict[int, int] = field(default_factory=dict)
     tokens: Tokens = field(default_factory=Tokens)
+    proven: dict[int, int] = field(default_factory=dict)
+    behind: dict[int, int] = field(default_factory=dict)
 
     def operations(self, rank: int) -> Iterator[tuple[int, Operation]]:
         """The operations of a rank with their group index, oldest first."""
@@ -77,8 +83,22 @@ class Progress:
         shared = self.view.shared_entries[rank, self.groups.groups[group].name]
         return next(shared.signatures[other.signature] for other in shared.operations if other.seq == seq)
 
+    def op(self, rank: int, group: int, seq: int) -> str | None:
+        """The bare name of collective ``seq`` of the group as the rank issued it; None if it is not in its ring."""
+        lane = self.lanes.get((rank, group))
+        operation = lane.collectives.get(seq) if lane is not None else None
+        return self.view.recordings[rank].signatures[operation.signature].op if operation is not None else None
+
     def arrival(self, rank: int, group: int, seq: int) -> Arrival:
-        """Whether the rank has entered collective ``seq`` of the group."""
+        """Whether the rank has entered collective ``seq`` of the group: by its own dump, and by what that of others proves."""
+        told, proven = self.recorded_arrival(rank, group, seq), self.proven.get(group, 0)
+        is_shown = told is Arrival.COMPLETED or (told is Arrival.ARRIVED and rank not in self.behind)
+        if is_shown or (seq > proven and rank not in self.behind):
+            return told
+        return Arrival.UNKNOWN if seq > proven else Arrival.ENTERED if seq == proven else Arrival.COMPLETED
+
+    def recorded_arrival(self, rank: int, group: int, seq: int) -> Arrival:
+        """The same by its own dump alone."""
         recording = self.view.recordings.get(rank)
         if recording is None:
             return Arrival.UNKNOWN
@@ -134,7 +154,17 @@ def trace_progress(view: EvidenceView, groups: Groups) -> Progress:
         lane.newest, lane.completed = newest, counters.completed(*member)
         if member[0] in ended:
             progress.limits[member[1]] = min(newest, progress.limits.get(member[1], newest))
+    issued = {member: lane.collectives for member, lane in lanes.items()}
+    progress.proven.update(proven_entries(view.recordings, groups.groups, issued))
+    _note_behind(progress)
     return progress
+
+
+def _note_behind(progress: Progress) -> None:
+    for group, seq in progress.proven.items():
+        for rank in progress.groups.groups[group].ranks:
+            if rank in progress.view.recordings and progress.recorded_arrival(rank, group, seq) is Arrival.ABSENT:
+                progress.behind.setdefault(rank, group)
 
 
 def _sort_operations(rank: int, recording: Recording, progress: Progress) -> None:

@@ -1,10 +1,11 @@
 """What each rank is doing, from whatever was seen of it: its recorder, its process, its own stack."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
 from pardbg.watchdog.graph.fronts import Front
+from pardbg.watchdog.model.short_names import holds_function
 from pardbg.watchdog.model.summary import Function
 from pardbg.watchdog.positions.functions import communicating_functions
 from pardbg.watchdog.positions.position import Place, Position
@@ -28,7 +29,7 @@ class Stance(Enum):
 class Standing:
     """One rank's stance. ``positions`` are read from its stacks and process, oldest sample first.
 
-    ``is_recorded``: its flight recorder was read.
+    ``is_recorded``: its flight recorder was read, and is no old picture of it.
     """
 
     rank: int
@@ -53,8 +54,10 @@ class Standing:
         return self.stance in {Stance.IDLE, Stance.HOST, Stance.ENDED}
 
 
-def find_standings(view: EvidenceView, fronts: dict[int, tuple[Front, ...]], rules: Sequence[CauseRule]) -> dict[int, Standing]:
-    """The standing of every rank of the job, seen or not."""
+def find_standings(
+    view: EvidenceView, fronts: dict[int, tuple[Front, ...]], rules: Sequence[CauseRule], behind: Container[int] = ()
+) -> dict[int, Standing]:
+    """The standing of every rank of the job, seen or not. The dumps of the ranks ``behind`` are too old to say."""
     positions = {rank: _read_positions(view, rank, rules) for rank in sorted({*view.stacks, *view.looks})}
     waiting = (found[-1] for rank, found in positions.items() if found and fronts.get(rank))
     functions = communicating_functions(view, waiting) if positions else frozenset()
@@ -64,10 +67,12 @@ def find_standings(view: EvidenceView, fronts: dict[int, tuple[Front, ...]], rul
             rank,
             _last_stance(fronts.get(rank, ()), positions[rank][-1])
             if rank in view.interrupted_ranks and positions.get(rank)
-            else _stance(rank, view, fronts.get(rank, ()), _proven(positions.get(rank, ()), functions)),
+            else _stance(
+                rank, view, fronts.get(rank, ()), _proven(positions.get(rank, ()), functions), is_behind=rank in behind
+            ),
             fronts.get(rank, ()),
             positions.get(rank, ()),
-            is_recorded=rank in view.recordings,
+            is_recorded=rank in view.recordings and rank not in behind,
         )
         for rank in ranks
     }
@@ -88,7 +93,7 @@ def _proven(positions: tuple[Position, ...], functions: frozenset[Function]) -> 
         return newest
     if not functions or newest.frame is None:
         return None
-    return None if newest.frame.function in functions else newest
+    return None if holds_function(functions, newest.frame.function) else newest
 
 
 def _last_stance(fronts: tuple[Front, ...], position: Position) -> Stance:
@@ -102,16 +107,18 @@ def _last_stance(fronts: tuple[Front, ...], position: Position) -> Stance:
     return Stance.HOST if is_known else Stance.WAITING if fronts else Stance.UNSEEN
 
 
-def _stance(rank: int, view: EvidenceView, fronts: tuple[Front, ...], position: Position | None) -> Stance:
+def _stance(rank: int, view: EvidenceView, fronts: tuple[Front, ...], position: Position | None, *, is_behind: bool) -> Stance:
     if rank in view.ended_ranks:
         return Stance.WAITING if fronts else Stance.ENDED
     if position is not None and position.is_definite:
         return Stance.HOST  # even with work queued on its device, this thread will issue nothing more until it comes back
     if fronts:
         return Stance.WAITING
-    if position is not None:
-        return Stance.HOST if position.place is Place.HOST else Stance.HIDDEN
+    if position is not None and position.place is Place.HOST:
+        return Stance.HOST
     recording = view.recordings.get(rank)
-    if recording is None or recording.damage:
-        return Stance.UNSEEN
-    return Stance.HIDDEN if recording.unrecorded_p2p else Stance.IDLE
+    is_whole = recording is not None and not recording.damage and not is_behind
+    is_hiding = recording is not None and bool(recording.unrecorded_p2p)
+    if position is not None:
+        return Stance.HOST if position.is_timing and is_whole and not is_hiding else Stance.HIDDEN
+    return Stance.UNSEEN if not is_whole else Stance.HIDDEN if is_hiding else Stance.IDLE

@@ -10,7 +10,7 @@ from pardbg.watchdog.correlators.all import CORRELATORS, CORRELATORS_OF_ALL
 from pardbg.watchdog.correlators.by_ras import ras_lines
 from pardbg.watchdog.correlators.cascade import find_consequences
 from pardbg.watchdog.correlators.device_words import device_line, peers_line
-from pardbg.watchdog.correlators.fates import exit_code_of
+from pardbg.watchdog.correlators.fates import KILLED_CODES, exit_code_of
 from pardbg.watchdog.correlators.kernel_words import kernel_lines
 from pardbg.watchdog.correlators.log_words import log_lines
 from pardbg.watchdog.correlators.logged_ways import way_notes
@@ -21,7 +21,8 @@ from pardbg.watchdog.correlators.wording import heartbeat_line, name_group, name
 from pardbg.watchdog.graph.axes import find_layout
 from pardbg.watchdog.graph.motion import is_astir
 from pardbg.watchdog.graph.standing import Stance
-from pardbg.watchdog.judge.log_endings import FINISHED, doubt_of_logs, tells_by_logs_alone, tells_of_an_end
+from pardbg.watchdog.judge.log_endings import FINISHED, doubt_of_logs, tells_by_logs_alone, tells_of_an_end, unread_errors
+from pardbg.watchdog.judge.old_pictures import doubt_of_moments, old_pictures
 from pardbg.watchdog.judge.patience import Haste, find_haste
 from pardbg.watchdog.judge.precedence import clear_of_blame, clear_victims, rank_findings
 from pardbg.watchdog.model.evidence import Absence, SchedulerEnding, SoftwareSeen, Stack
@@ -31,9 +32,20 @@ from pardbg.watchdog.model.reach import NO_WAY, Reach
 from pardbg.watchdog.model.report import Coverage, EvidenceLine, Finding, Job, Report, Software, Unknown
 from pardbg.watchdog.model.routing import RoutingSeries
 from pardbg.watchdog.positions.rules import CauseRule
+from pardbg.watchdog.store.seen_ranks import told_world_size
 from pardbg.watchdog.store.view import EvidenceView
 
 RAS_IS_WELL = "NCCL's RAS tells nothing amiss of any rank, and it does not say whether operations finish"
+RAS_DIFFERS = (
+    "by NCCL's RAS members of one communicator have launched different numbers of operations: {counts}; in a job that moves "
+    "this passes: ask RAS again after 30 s"
+)
+KILLED_FROM_OUTSIDE = (
+    "every process was killed by SIGKILL, which comes from outside, so that none of them went first: the kernel log of the "
+    "host (dmesg -T) tells whether it was for memory; the scheduler or a person may have done it, too"
+)
+_WAITED_FOR = frozenset({Kind.MISSING_PARTICIPANT, Kind.INIT_STUCK})
+_NO_WAIT = ({CollectorName.RAS}, {CollectorName.KERNEL_LOG})  # what RAS tells alone may pass; a kernel knows of no job
 MAX_STACKS = 8  # lines of evidence for the ranks a finding names; the files have all
 
 
@@ -76,7 +88,8 @@ def judge_situation(situation: Situation, circumstances: Circumstances) -> Repor
     set_aside = tuple(clear_of_blame(finding, blamed) for finding in set_aside)
     if verdict is not None and verdict.kind not in ROUTING_KINDS:
         set_aside += find_consequences(situation, verdict, blamed)
-    unknowns = (*_unknowns(view), *_unsaid(situation, verdict))
+    unknowns = (*_unknowns(view), *old_pictures(situation), *_unsaid(situation, verdict))
+    unknowns += unread_errors(view) if verdict is None else ()
     status, note = (Status.UNDETERMINED, haste.why) if haste else _status(situation, verdict, motion)
     routing = () if haste or circumstances.is_void else routing_notes(situation)
     if circumstances.is_void:
@@ -87,7 +100,7 @@ def judge_situation(situation: Situation, circumstances: Circumstances) -> Repor
             id=view.job.job,
             source=circumstances.source,
             world=view.job.world,
-            world_size=view.world_size,
+            world_size=told_world_size(view),
             attempt=view.job.attempt,
         ),
         status=status,
@@ -143,10 +156,15 @@ def _devices(situation: Situation, finding: Finding) -> Iterator[EvidenceLine]:
 
 
 def _cap(view: EvidenceView, finding: Finding) -> Finding:
-    """Where recorders are off, nothing tells in which operation by number the others wait: nothing is beyond doubt."""
+    """Where recorders are off, nothing tells in which operation by number the others wait: nothing is beyond doubt.
+
+    Nor is a hang where recorders were seen once only, in files: stacks may lie any time apart from them (contract, rule 5).
+    """
     reasons = {item.observation.reason for item in view.absences if isinstance(item.observation, Absence)}
     is_off = AbsenceReason.SWITCHED_OFF in reasons
-    if finding.confidence is Confidence.ESTABLISHED and is_off and not view.recordings:
+    is_seen_once = finding.kind in _WAITED_FOR and not view.looks and all(len(found) == 1 for found in view.samples.values())
+    is_weak = is_seen_once if view.recordings else is_off
+    if finding.confidence is Confidence.ESTABLISHED and is_weak:
         return replace(finding, confidence=Confidence.SUPPORTED)
     return finding
 
@@ -162,8 +180,9 @@ def _status(situation: Situation, verdict: Finding | None, motion: str) -> tuple
         return Status.FAILED if has_failed else _status_at_the_end(situation)[0], told
     if verdict is None:
         return _status_without_verdict(situation, motion)
-    if verdict.kind not in {Kind.CONFIG_MISMATCH, *ROUTING_KINDS}:
-        return _status_of(situation, verdict), ""
+    doubt = doubt_of_moments(situation, verdict)
+    if doubt or verdict.kind not in {Kind.CONFIG_MISMATCH, *ROUTING_KINDS}:
+        return Status.UNDETERMINED if doubt else _status_of(situation, verdict), doubt
     status, note = _status_without_verdict(situation, motion)
     if verdict.kind in ROUTING_KINDS:  # certain, whatever was not seen of the rest
         return (status if status is Status.FAILED else Status.DEGRADED), note
@@ -194,8 +213,8 @@ def _well(view: EvidenceView) -> str:
 def _status_of(situation: Situation, verdict: Finding) -> Status:
     if verdict.kind in {Kind.SLOW_PHASE, Kind.STRAGGLER}:
         return Status.SLOW
-    if verdict.kind is Kind.INSUFFICIENT_EVIDENCE and {line.source for line in verdict.evidence} == {CollectorName.RAS}:
-        return Status.UNDETERMINED  # what RAS tells alone may as well pass
+    if verdict.kind is Kind.INSUFFICIENT_EVIDENCE and {line.source for line in verdict.evidence} in _NO_WAIT:
+        return Status.UNDETERMINED
     if not situation.is_over and not tells_of_an_end(situation, verdict):
         return Status.HUNG
     return Status.UNDETERMINED if verdict.kind is Kind.INSUFFICIENT_EVIDENCE else Status.FAILED
@@ -203,6 +222,8 @@ def _status_of(situation: Situation, verdict: Finding) -> Status:
 
 def _status_at_the_end(situation: Situation) -> tuple[Status, str]:
     codes = {exit_code_of(situation, rank) for rank in situation.view.ended_ranks}
+    if codes and codes <= KILLED_CODES:
+        return Status.FAILED, KILLED_FROM_OUTSIDE
     if codes - {0, None}:
         return Status.FAILED, "every process has ended, not all with exit code 0, and nothing that was seen says why"
     if None in codes:
@@ -221,13 +242,18 @@ def _doubt(situation: Situation) -> str:
     if view.looks:
         return f"nobody waits as far as was seen; {name_ranks(unseen)} could not be looked into" if unseen else ""
     if not view.recordings:
-        is_answered = bool(view.ras.answers)
-        return RAS_IS_WELL if is_answered else "the flight recorder of no rank could be read"
+        return _doubt_by_ras(view) if view.ras.answers else "the flight recorder of no rank could be read"
     if len(view.recordings) != view.world_size or any(recording.damage for recording in view.recordings.values()):
         return "nothing is outstanding on the ranks that were seen; the others may tell another story"
     if any(standing.stance is Stance.HIDDEN and not standing.positions for standing in situation.standings.values()):
         return "this job uses send and recv on gloo, which its recorder does not show: stacks would tell"
-    return ""
+    return doubt_of_moments(situation, None)
+
+
+def _doubt_by_ras(view: EvidenceView) -> str:
+    """One answer of RAS shows who has launched how much, and counts of a job that moves differ, too."""
+    different = view.ras.differences
+    return RAS_DIFFERS.format(counts="; ".join(different[:4])) if different else RAS_IS_WELL
 
 
 def _unknowns(view: EvidenceView) -> tuple[Unknown, ...]:
@@ -258,7 +284,8 @@ def _unsaid(situation: Situation, verdict: Finding | None) -> tuple[Unknown, ...
     unnamed = [group for group in sorted(waited_in) if not situation.progress.is_whole(group)]
     details += [(None, f"who belongs to {name_group(situation.groups.groups[group])} is not recorded") for group in unnamed]
     is_explained = any(item.rank in named for item in situation.view.absences)
-    details = details or ([] if is_explained else [(None, "the evidence does not name whom the ranks wait for")])
+    unsaid = "the evidence does not name whom the ranks wait for" if situation.standings else "no rank's recorder was read"
+    details = details or ([] if is_explained else [(None, unsaid)])
     return tuple(
         Unknown(rank=rank, host=None, collector=CollectorName.FLIGHT_RECORDER, reason=AbsenceReason.UNSUPPORTED, detail=detail)
         for rank, detail in details
@@ -287,7 +314,7 @@ def _coverage(view: EvidenceView) -> Coverage:
     logged = {rank.rank for rank in view.kernel.ranks if rank.host in view.kernel.hosts}
     seen.setdefault(CollectorName.KERNEL_LOG, set()).update(logged)
     return Coverage(
-        ranks_expected=view.world_size,
+        ranks_expected=told_world_size(view),
         ranks_seen=ranks_seen,
         by_collector={name.value: len(ranks) for name, ranks in sorted(seen.items()) if ranks or name is CollectorName.ROUTING},
     )

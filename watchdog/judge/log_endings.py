@@ -5,16 +5,31 @@ Nobody says that it is over, but nobody waits, either. And where no log tells of
 
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.model.evidence import Absence
-from pardbg.watchdog.model.log_event import WAITS, LostSign, PeerLost, TrainingDone
-from pardbg.watchdog.model.names import CollectorName, Kind
-from pardbg.watchdog.model.report import Finding
+from pardbg.watchdog.model.log_event import (
+    WAITS,
+    CancelledByScheduler,
+    LauncherFailure,
+    LogSeen,
+    LostSign,
+    PeerLost,
+    TrainingDone,
+)
+from pardbg.watchdog.model.names import AbsenceReason, CollectorName, Kind
+from pardbg.watchdog.model.report import Finding, Unknown
+from pardbg.watchdog.store.view import EvidenceView
+
+MAX_QUOTED = 8  # lines that are not understood
 
 NOTHING_LOGGED = (
-    "the logs tell of no error that ended a rank and of no wait; whether the job moves, dumps or stacks of all ranks would tell"
+    "nothing that was understood in the logs tells which rank failed, or of a wait; whether the job moves, dumps or stacks of "
+    "all ranks would tell"
 )
 ENDED_FROM_OUTSIDE = (
-    "the launcher was told to end (SIGTERM, or Ctrl-C), and the logs tell of no error before that: ask who ended the job"
+    "the launcher was told to end (SIGTERM, Ctrl-C, or SIGHUP of a terminal that was closed), and the logs tell of no error "
+    "before that: ask who ended the job"
 )
+CANCELLED = "Slurm cancelled the job or a step of it, and the logs tell of no error before that: ask who asked for it (scancel)"
+REQUEUED = "Slurm ended the job to put it back into the queue, and the logs tell of no error before that: no rank is at fault"
 FINISHED = "the logs say that the training was completed, and tell of no error that ended a rank"
 _ENDS = frozenset({Kind.DEAD_RANK, Kind.INSUFFICIENT_EVIDENCE})
 
@@ -25,7 +40,13 @@ def tells_of_an_end(situation: Situation, verdict: Finding) -> bool:
     is_of_logs = bool(verdict.evidence) and all(line.source is CollectorName.RANK_LOG for line in verdict.evidence)
     sees_more = view.recordings or view.looks or view.stacks or view.bereaved_ranks or situation.waiting_ranks
     waits = any(isinstance(fact.event, (*WAITS, PeerLost)) for fact in situation.logs.facts)
-    return verdict.kind in _ENDS and is_of_logs and not sees_more and not waits
+    return verdict.kind in _ENDS and is_of_logs and (_is_ended_by_launcher(situation, verdict) or not (sees_more or waits))
+
+
+def _is_ended_by_launcher(situation: Situation, verdict: Finding) -> bool:
+    """Whether a launcher tells of the very end that the verdict is about: it ends the others, too."""
+    told = {fact.event.text for fact, event in situation.logs.of_type(LauncherFailure) if event.rank is None}
+    return verdict.kind is Kind.DEAD_RANK and any(line.text in told for line in verdict.evidence)
 
 
 def tells_by_logs_alone(situation: Situation) -> bool:
@@ -39,7 +60,26 @@ def doubt_of_logs(situation: Situation) -> str:
     """Why logs that tell of no fault do not mean that all is well; empty if they do."""
     if any(event.sign is LostSign.TERMINATED for _, event in situation.logs.of_type(PeerLost)):
         return ENDED_FROM_OUTSIDE
+    cancelled = situation.logs.of_type(CancelledByScheduler)
+    if cancelled:
+        return REQUEUED if any(event.is_requeued for _, event in cancelled) else CANCELLED
     return "" if _says_finished(situation) else NOTHING_LOGGED
+
+
+def unread_errors(view: EvidenceView) -> tuple[Unknown, ...]:
+    """The last lines of logs that speak of an error, where no reader understands any."""
+    return tuple(
+        Unknown(
+            rank=item.rank,
+            host=item.host,
+            collector=CollectorName.RANK_LOG,
+            reason=AbsenceReason.UNSUPPORTED,
+            detail=f"speaks of an error and is not understood: {line}",
+        )
+        for item in view.logs
+        if isinstance(item.observation, LogSeen)
+        for line in item.observation.last_errors
+    )[-MAX_QUOTED:]
 
 
 def _says_finished(situation: Situation) -> bool:

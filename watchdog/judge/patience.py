@@ -1,18 +1,22 @@
 """Is a wait old enough to be called a hang? Ranks wait for each other all the time; a young wait is nothing yet."""
 
+from collections.abc import Collection
 from math import ceil
 
 from pardbg.watchdog.correlators.fates import Fate, fate_of
 from pardbg.watchdog.correlators.situation import NS_PER_S, Situation
 from pardbg.watchdog.graph.motion import oldest_wait_s
 from pardbg.watchdog.model.base import Noun
+from pardbg.watchdog.model.log_event import WAITS
 from pardbg.watchdog.model.names import ROUTING_KINDS, Cause, Kind
 from pardbg.watchdog.model.pauses import longest_gap_ns
 from pardbg.watchdog.model.report import Finding
+from pardbg.watchdog.store.dump_times import dump_times_ns
 
 LEAST_WAIT_S = 5.0
 START_WAIT_S = 30.0  # ranks do not start at once
 GAPS = 3  # times the longest pause the job has made before
+LONGEST_PATIENCE_S = 600.0  # with dumps: after the usual timeout of collectives their watchdogs have called it a hang, too
 CERTAIN = frozenset({Kind.DEAD_RANK, Kind.SLOW_PHASE, Kind.STRAGGLER, Kind.CONFIG_MISMATCH, *ROUTING_KINDS})
 
 
@@ -26,18 +30,24 @@ class Haste(Noun, frozen=True, kw_only=True):
 def find_haste(situation: Situation, verdict: Finding) -> Haste | None:
     """Why the verdict comes too early; None if it does not, or if nobody can tell how old the wait is.
 
-    Evidence from files has no say here: that a wait was young when a file was written means nothing later.
+    How old it is, the processes tell, else the dumps do by when they were taken. The contract has evidence from files count as
+    hung, and young waits not: the second is kinder to innocents. Where a watchdog gave up waiting, it has decided.
     """
     if verdict.kind in CERTAIN or _is_held(situation, verdict):
         return None
     if situation.is_over:
         why = _ended_early(situation)
         return Haste(why=why) if why else None
-    waited_s = _waited_s(situation, verdict)
-    if waited_s is None:
-        return None
+    here = _ranks_waiting(situation, verdict)
+    waited_s = oldest_wait_s(situation.view, situation.standings, here or None)
     pause_s = longest_pause_s(situation)
     enough_s = START_WAIT_S if verdict.kind is Kind.INIT_STUCK else patience_s(pause_s)
+    if waited_s is None:
+        has_given_up = any(isinstance(fact.event, WAITS) for fact in situation.logs.facts)
+        waited_s = None if has_given_up else _recorded_wait_s(situation, here or set(situation.waiting_ranks))
+        enough_s = min(enough_s, LONGEST_PATIENCE_S)
+    if waited_s is None:
+        return None
     missing_s = enough_s - waited_s
     if missing_s <= 0:
         return None
@@ -74,15 +84,27 @@ def _is_held(situation: Situation, verdict: Finding) -> bool:
     return is_stopped and all(situation.standings[rank].is_still for rank in ranks)
 
 
-def _waited_s(situation: Situation, verdict: Finding) -> float | None:
-    """For how long the longest of those has waited who wait in the very operation of the verdict; else of all who wait."""
-    here = {
+def _ranks_waiting(situation: Situation, verdict: Finding) -> set[int]:
+    """Those who wait in the very operation of the verdict; none if nobody is seen to."""
+    return {
         rank
         for meeting in situation.graph.meetings.values()
         if situation.collective_ref(meeting) == verdict.collective and situation.meeting_group(meeting.key) == verdict.group
         for rank in meeting.waiting
     }
-    return oldest_wait_s(situation.view, situation.standings, here or None)
+
+
+def _recorded_wait_s(situation: Situation, ranks: Collection[int]) -> float | None:
+    """How old the oldest operation that one of these ranks stands at was at most when its dump was taken, seconds.
+
+    By one clock, that of the rank's host. None if the dump of any of them tells no credible time.
+    """
+    standing = {rank: fronts for rank in ranks if (fronts := situation.standings[rank].fronts)}
+    taken_ns = dump_times_ns(situation.view.evidence, situation.view.recordings)
+    created_ns = {rank: min(front.operation.created_ns for front in fronts) for rank, fronts in standing.items()}
+    if not standing or any(rank not in taken_ns or not created_ns[rank] for rank in standing):
+        return None
+    return max(taken_ns[rank] - created_ns[rank] for rank in standing) / NS_PER_S
 
 
 def patience_s(pause_s: float | None) -> float:

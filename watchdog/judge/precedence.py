@@ -75,7 +75,7 @@ def follows(finding: Finding, cause: Finding) -> bool:
     if Kind.DEAD_RANK in {finding.kind, cause.kind}:
         return _follows_death(finding, cause) if cause.kind is Kind.DEAD_RANK else _died_of(finding, cause)
     if cause.kind is Kind.DESYNC and finding.kind in CIRCLES:
-        return _is_caught(finding, cause) or (_same_group(finding, cause) and _is_earlier(cause, finding))
+        return _is_caught(finding, cause)
     if cause.kind in DIVERGENCES:
         return finding.kind in {Kind.MISSING_PARTICIPANT, Kind.DESYNC, Kind.COMM_STUCK, Kind.P2P_UNMATCHED} and (
             _same_group(finding, cause) or _names_same(finding, cause)
@@ -138,12 +138,6 @@ def _same_group(finding: Finding, cause: Finding) -> bool:
 def _names_same(finding: Finding, cause: Finding) -> bool:
     named = _named(finding)
     return bool(named) and named <= _named(cause)
-
-
-def _is_earlier(desync: Finding, inversion: Finding) -> bool:
-    if desync.first_divergence is None or inversion.collective is None or inversion.collective.seq is None:
-        return False
-    return desync.first_divergence.seq < inversion.collective.seq
 
 
 def _named(finding: Finding) -> set[int]:

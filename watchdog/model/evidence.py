@@ -1,8 +1,10 @@
 """Evidence: one observed fact, of whom, when, and where it can be read again. Not seeing is a fact too."""
 
+from collections.abc import Mapping
+
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.device import DeviceSeen
-from pardbg.watchdog.model.heartbeat import Heartbeat
+from pardbg.watchdog.model.heartbeat import Ending, EndingKind, Heartbeat
 from pardbg.watchdog.model.kernel import KernelLog
 from pardbg.watchdog.model.log_event import LogSeen
 from pardbg.watchdog.model.members import Run, unfold_members
@@ -104,9 +106,12 @@ class SharedEntries(Noun, frozen=True, kw_only=True, tag="shared-entries"):
 class LogTraceback(Noun, frozen=True, kw_only=True, tag="log-traceback"):
     """The first traceback in a rank's log: its last line (``Type: message``) and the frame that raised.
 
-    ``is_consequence``: it says that a peer was lost, or that waiting for one took too long. ``at_ns``: as in `LogLine`.
+    ``is_consequence``: it says that a peer was lost, or that waiting for one took too long. ``is_doubtful``: it may
+    be that, or the rank's own. ``at_ns``: as in `LogLine`.
     ``is_passed``: its writer wrote much after it, so that it is hardly what ended the rank. ``is_signed``: its lines begin with
-    ``[rankN]:``, as torch's hook for exceptions that nobody caught writes them, or torchrun reports it.
+    ``[rankN]:``, as torch's hook for exceptions that nobody caught writes them, or torchrun reports it. ``others``: what else
+    was raised in lines that nobody signs, so that they may be several ranks'. ``is_by_launcher``: nobody signs it, and its rank
+    is the only one that the launcher of the same log reports as failed.
     """
 
     exception: str
@@ -115,6 +120,23 @@ class LogTraceback(Noun, frozen=True, kw_only=True, tag="log-traceback"):
     at_ns: int | None = None
     is_passed: bool = False
     is_signed: bool = False
+    is_doubtful: bool = False
+    others: tuple[str, ...] = ()
+    is_by_launcher: bool = False
+
+    @classmethod
+    def of_endings(cls, endings: Mapping[int, Ending]) -> "dict[int, LogTraceback]":
+        """The exceptions that were the last words of ranks."""
+        return {
+            rank: cls(
+                exception=ending.text,
+                where=ending.where or None,
+                is_consequence=ending.is_consequence,
+                is_doubtful=ending.is_doubtful,
+            )
+            for rank, ending in endings.items()
+            if ending.kind is EndingKind.EXCEPTION
+        }
 
 
 class RankDescription(Noun, frozen=True, kw_only=True):

@@ -23,6 +23,7 @@ class Ending(Noun, frozen=True, kw_only=True):
         text: ``Type: message`` of an exception that nobody caught, secrets taken out; else empty.
         where: ``file:line function`` where it was raised, else empty.
         is_consequence: the exception says that a peer was lost, or that waiting for one took too long.
+        is_doubtful: it may be such a consequence, or the rank's own.
         oom_kills: processes of its memory cgroup that the kernel had killed until then, None if unknown.
     """
 
@@ -32,6 +33,7 @@ class Ending(Noun, frozen=True, kw_only=True):
     text: str = ""
     where: str = ""
     is_consequence: bool = False
+    is_doubtful: bool = False
     oom_kills: int | None = None
 
 

@@ -31,6 +31,7 @@ class XidEvent(Noun, frozen=True, kw_only=True):
         caused_by: the earlier error that this one is said to follow from.
         is_fatal: False for events of links that are logged as ``Nonfatal``: a warning only.
         is_cleared: whether the driver was loaded anew, or the host booted, after it.
+        is_worded: the driver told it in words, without a number.
     """
 
     pci: str
@@ -41,6 +42,7 @@ class XidEvent(Noun, frozen=True, kw_only=True):
     caused_by: int | None = None
     is_fatal: bool = True
     is_cleared: bool = False
+    is_worded: bool = False
 
 
 class OomKill(Noun, frozen=True, kw_only=True):

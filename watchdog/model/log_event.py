@@ -36,26 +36,43 @@ class GroupName(Noun, frozen=True, kw_only=True):
 
 
 class CollectiveTimeout(LogLine, frozen=True, kw_only=True, tag="collective-timeout"):
-    """A rank waited in an operation for longer than its limit. Sizes are numbers of elements, times are milliseconds."""
+    """A rank waited in an operation for longer than its limit. Sizes are numbers of elements, times are milliseconds.
+
+    ``seq`` is None where the watchdog numbers nothing, as those of torch before 1.13.
+    """
 
     group: GroupName = GroupName()
     group_rank: int | None = None
-    seq: int
+    seq: int | None = None
     op: str
     numel_in: int | None = None
     numel_out: int | None = None
     timeout_ms: int | None = None
     ran_ms: int | None = None
 
+    @property
+    def number(self) -> int:
+        """``seq``, and -1 where there is none."""
+        return -1 if self.seq is None else self.seq
+
 
 class GroupStatus(LogLine, frozen=True, kw_only=True, tag="group-status"):
-    """How far a rank had come in a group when its watchdog noticed: numbers of operations, -1 where there was none."""
+    """How far a rank had come in a group when its watchdog noticed: numbers of operations, -1 where there was none.
+
+    ``timed_out``: the global rank whose own timeout made it write this, where it names one.
+    """
 
     group: GroupName = GroupName()
     group_rank: int | None = None
     at_work: int | None = None
     enqueued: int
     completed: int
+    timed_out: int | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it had issued more than was done: of other groups this says nothing."""
+        return self.enqueued > self.completed
 
 
 class WatchdogStuck(LogLine, frozen=True, kw_only=True, tag="watchdog-stuck"):
@@ -70,9 +87,11 @@ class LostSign(str, Enum):
     CONNECTION = "connection"
     STORE = "store"
     DUMP_SIGNAL = "dump-signal"
+    OWN_TIMEOUT = "own-timeout"  # it says that it was the first of its own groups to give up waiting
     TERMINATED = "terminated"
     GLOO_TIMEOUT = "gloo-timeout"
     NCCL_REMOTE = "nccl-remote"
+    HCCL_REMOTE = "hccl-remote"
 
 
 class PeerLost(LogLine, frozen=True, kw_only=True, tag="peer-lost"):
@@ -107,10 +126,10 @@ class Fingerprint(Noun, frozen=True, kw_only=True):
 
 
 class FingerprintMismatch(LogLine, frozen=True, kw_only=True, tag="fingerprint-mismatch"):
-    """Two ranks that were about to run different things; ``own`` is the rank that says so."""
+    """Two ranks that were about to run different things; ``own`` is the rank that says so; old torch names no other."""
 
     own: Fingerprint
-    other: Fingerprint
+    other: Fingerprint | None = None
 
 
 class NcclProcess(Noun, frozen=True, kw_only=True):
@@ -142,15 +161,27 @@ class Trouble(str, Enum):
     COMPLETION_ERROR = "completion-error"
     CUDA_FAILURE = "cuda-failure"
     NO_INTERFACE = "no-interface"
+    ADAPTER_FAILED = "adapter-failed"  # the network adapter itself, as its driver tells NCCL
+    QUEUE_FAILED = "queue-failed"  # one connection of it: either end may be why
+    UNREACHABLE = "unreachable"  # another host, when connections were set up
+    SHARED_DEVICE = "shared-device"  # two ranks on one GPU
+    MISMATCH = "mismatch"  # ranks that issue different collectives
 
 
 class NcclWarning(LogLine, frozen=True, kw_only=True, tag="nccl-warning"):
-    """A warning of NCCL. ``peer``: the other end's address where named; ``status``: a completion's (12: no retry left)."""
+    """A warning of NCCL, whose ``process`` has no host where the line does not begin as those of NCCL do.
+
+    Attributes:
+        peer: the other end's address where named.
+        status: a completion's (12: no retry left).
+        comm_ranks: the ranks of the communicator that it names.
+    """
 
     process: NcclProcess
     trouble: Trouble
     peer: str = ""
     status: int | None = None
+    comm_ranks: tuple[int, ...] = ()
 
 
 class Way(str, Enum):
@@ -174,9 +205,15 @@ class WayChosen(LogLine, frozen=True, kw_only=True, tag="way-chosen"):
 
 
 class OwnFailure(LogLine, frozen=True, kw_only=True, tag="own-failure"):
-    """An error of the rank's own device or memory. ``is_survived``: the program says that it went on without the batch."""
+    """An error of the rank's own device or memory, or a crash of its process.
+
+    ``is_survived``: the program says that it went on without the batch. ``is_fatal``: torch ends the
+    process of it. ``signal``: by what a crash does.
+    """
 
     is_survived: bool = False
+    is_fatal: bool = False
+    signal: str = ""
 
 
 class DispatchTimeout(LogLine, frozen=True, kw_only=True, tag="dispatch-timeout"):
@@ -184,9 +221,13 @@ class DispatchTimeout(LogLine, frozen=True, kw_only=True, tag="dispatch-timeout"
 
 
 class LauncherFailure(LogLine, frozen=True, kw_only=True, tag="launcher-failure"):
-    """One block of torchrun's report: ``rank`` is global, ``code`` as Python writes it (-9), ``pid`` as the launcher counts.
+    """How a launcher says that a process ended: ``code`` as Python writes it (-9), ``pid`` as the launcher counts.
 
-    ``is_called_cause``: torchrun calls it the root cause: it is the one that it noticed first.
+    Attributes:
+        rank: the global one, None where the launcher tells none.
+        is_called_cause: torchrun calls it the root cause: it is the one that it noticed first.
+        called: which process it is, in the launcher's terms.
+        is_several: the line tells of several processes at once.
     """
 
     code: int
@@ -194,6 +235,53 @@ class LauncherFailure(LogLine, frozen=True, kw_only=True, tag="launcher-failure"
     local_rank: int | None = None
     pid: int | None = None
     is_called_cause: bool = False
+    called: str = ""
+    is_several: bool = False
+
+
+class KilledForMemory(LogLine, frozen=True, kw_only=True, tag="killed-for-memory"):
+    """A scheduler says that a process of the job was killed for memory. ``is_of_task``: a task of it, not a child."""
+
+    host: str | None = None
+    is_of_task: bool = False
+    teller: str = "Slurm"
+
+
+class ActorDied(LogLine, frozen=True, kw_only=True, tag="actor-died"):
+    """Ray says that a process that ran an actor ended. ``host`` is an address, ``actor`` the name of its class."""
+
+    host: str | None = None
+    pid: int | None = None
+    actor: str = ""
+
+
+class StallNamed(LogLine, frozen=True, kw_only=True, tag="stall-named"):
+    """Horovod's coordinator names the global ranks that have not submitted what others wait in."""
+
+    absent: tuple[int, ...]
+
+
+class CancelledByScheduler(LogLine, frozen=True, kw_only=True, tag="cancelled-by-scheduler"):
+    """A scheduler ended the job or a step of it, and does not say for which fault. ``is_requeued``: to put it back."""
+
+    is_requeued: bool = False
+
+
+class StoreBarrier(LogLine, frozen=True, kw_only=True, tag="store-barrier"):
+    """A rank (global) waits at the store for all to come; ``joined`` is how many have, ``key`` where they are counted."""
+
+    key: str
+    world_size: int
+    joined: int
+    has_given_up: bool = False
+
+
+class RendezvousFailed(LogLine, frozen=True, kw_only=True, tag="rendezvous-failed"):
+    """A store that not all came to, or that a process could not reach at an ``address``."""
+
+    joined: int | None = None
+    expected: int | None = None
+    address: str = ""
 
 
 class AllocatorRetries(LogLine, frozen=True, kw_only=True, tag="allocator-retries"):
@@ -220,22 +308,37 @@ LogEvent = (
     | OwnFailure
     | DispatchTimeout
     | LauncherFailure
+    | KilledForMemory
+    | CancelledByScheduler
+    | ActorDied
+    | StallNamed
+    | StoreBarrier
+    | RendezvousFailed
     | TrainingDone
     | AllocatorRetries
 )
 
-WAITS = (CollectiveTimeout, GroupStatus, WatchdogStuck, StoreTimeout, BarrierFailed, DispatchTimeout)
+WAITS = (CollectiveTimeout, GroupStatus, WatchdogStuck, StoreTimeout, BarrierFailed, DispatchTimeout, StallNamed)
 """Events that say that somebody waited in vain."""
 
 SECONDARY = (*WAITS, PeerLost)
 """Events that say that a rank waited for others or lost them: by these no rank is the first to fail."""
 
+_ORDINARY = (CommunicatorStep, WayChosen, AllocatorRetries, TrainingDone)
+
 
 class LogSeen(Noun, frozen=True, kw_only=True, tag="log-seen"):
     """The events of a log that are one rank's, or nobody's, in their order.
 
-    ``is_cut``: there were more than are kept, so that nothing follows from what is missing.
+    ``is_cut``: there were more than are kept, so that nothing follows from what is missing. ``last_errors``: the last lines
+    that speak of an error, where no reader understands any.
     """
 
     events: tuple[LogEvent, ...]
     is_cut: bool = False
+    last_errors: tuple[str, ...] = ()
+
+
+def tells_fault(seen: LogSeen) -> bool:
+    """Whether any event of a log is more than what logs of jobs in good health hold, too."""
+    return any(not isinstance(event, _ORDINARY) for event in seen.events)

@@ -2,7 +2,8 @@
 
 They must agree in operation, data type and size - except where the operation itself allows otherwise: the sizes of
 all-to-all, gather and scatter differ legally, and so do the types of the tensors that non-root ranks hand to rooted operations
-(pytorch/pytorch#163839). Sizes are compared in elements: one rank may view its tensor in another shape.
+(pytorch/pytorch#163839). Sizes are compared in elements: one rank may view its tensor in another shape. A coalesced group is
+one operation with the tensors of all its members; where the ring has lost these, only its name can be compared.
 """
 
 from dataclasses import dataclass
@@ -29,13 +30,24 @@ class Token:
         """The first thing in which two tokens differ, in the order of the contract."""
         if self.op != other.op:
             return Mismatch.OP
-        if self.dtypes != other.dtypes:
-            return Mismatch.DTYPE
-        if self.elements != other.elements:
-            return Mismatch.SIZE
+        if not (self.is_partial or other.is_partial):
+            if self.types != other.types:
+                return Mismatch.DTYPE
+            if self.elements != other.elements or self.dtypes != other.dtypes:
+                return Mismatch.SIZE
         if self.where != other.where and self.where and other.where:
             return Mismatch.CALL_SITE
         return None
+
+    @property
+    def types(self) -> tuple[str, ...] | None:
+        """The types, once where all are the same: a tensor more is another size, not another type."""
+        return self.dtypes if self.dtypes is None or len({*self.dtypes}) > 1 else self.dtypes[:1]
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the arguments that it should have are lost: all that is known is the operation."""
+        return self.elements is None and self.op in EQUAL_SIZE_OPS
 
     @cached_property
     def hard(self) -> "Token":
@@ -83,10 +95,12 @@ def total_elements(sizes: tuple[tuple[int, ...], ...]) -> int:
 
 
 def _dtypes(signature: Signature) -> tuple[str, ...] | None:
-    return None if signature.op in ROOTED_OPS or signature.op not in EQUAL_SIZE_OPS else signature.input_dtypes
+    if signature.op in ROOTED_OPS or signature.op not in EQUAL_SIZE_OPS or not signature.input_sizes:
+        return None
+    return signature.input_dtypes
 
 
 def _elements(signature: Signature) -> tuple[int, ...] | None:
-    if signature.op not in EQUAL_SIZE_OPS:
+    if signature.op not in EQUAL_SIZE_OPS or not signature.input_sizes:
         return None
     return tuple(prod(size) for size in signature.input_sizes)

@@ -19,10 +19,19 @@ EQUAL_SIZE_OPS = frozenset(
         "reduce_scatter_tensor",
         "reduce_scatter_tensor_coalesced",
         "sparse_all_reduce",
+        "ALLGATHER_coalesced",
+        "_ALLGATHER_BASE_coalesced",
+        "ALLREDUCE_coalesced",
+        "BROADCAST_coalesced",
+        "REDUCE_coalesced",
+        "REDUCE_SCATTER_coalesced",
+        "_REDUCE_SCATTER_BASE_coalesced",
     }
 )
 ALL_TO_ALL_OPS = frozenset({"all_to_all", "all_to_all_base", "alltoall", "alltoall_base"})
 ROOTED_OPS = frozenset({"broadcast", "reduce", "gather", "scatter"})
+LISTING_OPS = frozenset({"gather", "scatter"})
+"""Their root hands over a tensor for every member."""
 
 DEVICE_BACKENDS = frozenset({"nccl", "nccl2", "ncclx", "rccl", "rcclx", "xccl", "hccl"})
 P2P_OPS = frozenset({"send", "recv", "isend", "irecv", "recvAnySource", "recv_any_source"})

@@ -11,10 +11,12 @@ from msgspec import Struct
 
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.members import Run, fold_members, unfold_members
+from pardbg.watchdog.model.short_names import is_of_library, is_short
 from pardbg.watchdog.model.summary import Function, Summary
 
 NO_SITE = -1
 _LIBRARY = re.compile(r"/(?:site-packages|dist-packages|lib/python3[.\d]*)/|/collectors/probe/\w+\.py$|^<")  # our probe, too
+_NATIVE_SOURCES = (".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".rs")  # of native frames with debug information
 
 
 class Frame(Noun, frozen=True, kw_only=True):
@@ -27,12 +29,12 @@ class Frame(Noun, frozen=True, kw_only=True):
     @property
     def is_library(self) -> bool:
         """Whether it is of an installed library or of Python itself."""
-        return _LIBRARY.search(self.filename) is not None
+        return is_of_library(self.filename) if is_short(self.filename) else _LIBRARY.search(self.filename) is not None
 
     @property
     def is_own(self) -> bool:
         """Whether it is of the training code: of no library, and not native."""
-        return bool(self.line) and not self.is_library
+        return bool(self.line) and not self.is_library and not self.filename.endswith(_NATIVE_SOURCES)
 
     @property
     def bare_name(self) -> str:

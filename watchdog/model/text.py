@@ -14,5 +14,13 @@ def printable_text(text: str) -> str:
     return "".join(_show(character) for character in text.replace("\t", " "))
 
 
+def shorten(text: str, most: int) -> str:
+    """At most about so many characters; what is cut off is cut between words, and shown by dots."""
+    if len(text) <= most:
+        return text
+    head, gap, _ = text[:most].rpartition(" ")
+    return f"{head if gap and len(head) > most // 2 else text[:most]} ..."
+
+
 def _show(character: str) -> str:
     return ascii(character)[1:-1] if unicodedata.category(character) in _INVISIBLE else character

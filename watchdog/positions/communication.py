@@ -10,6 +10,7 @@ from itertools import takewhile
 
 from pardbg.watchdog.model.evidence import StackFrame
 from pardbg.watchdog.model.process import ProcessSample
+from pardbg.watchdog.model.short_names import is_standard, plain_name
 from pardbg.watchdog.positions.position import GroupSign, Place, Position
 
 _C10D = re.compile(
@@ -17,7 +18,7 @@ _C10D = re.compile(
 )
 _NAMES_OPERATION = re.compile(r"torch/distributed/(distributed_c10d|_functional_collectives|nn/functional)\.py")
 _TRANSPARENT = re.compile(
-    r"torch/distributed/c10d_logger|torch/(_ops|_compile)\.py|torch/_library/|torch/utils/_contextlib|torch/autograd/function\.py"
+    r"torch/distributed/c10d_logger|torch/(_ops|_compile)\.py|torch/_library/|torch/futures/|torch/utils/_contextlib|torch/autograd/function\.py"
 )
 _AUTOGRAD = re.compile(r"torch/autograd/graph\.py")
 _STARTING = re.compile(r"^(init_process_group|new_group|new_subgroups\w*|split_group|init_device_mesh)$")
@@ -25,7 +26,12 @@ _LEAVING = re.compile(r"^(destroy|abort)_process_group$")
 _STORE = re.compile(r"store|rendezvous")
 _NO_OPERATION = re.compile(r"^(wait_tensor|wait|_wait\w*|wrapper|__\w+__)$")
 _P2P = re.compile(r"^(send|recv|isend|irecv|batch_isend_irecv|send_object_list|recv_object_list)$")
-_FOREIGN = re.compile(r"/(deep_ep|nvshmem|mpi4py|ucp|ucxx|ray|tensorpipe)/|torch/distributed/rpc/|torch/cuda/nccl")
+_FOREIGN = re.compile(
+    r"(^|/)(deep_ep|nvshmem|tensorpipe|torch/distributed/rpc|torch/cuda/nccl)[/.]"
+    r"|-packages/(mpi4py|ucp|ucxx|horovod|byteps|bagua|mscclpp|nixl|pplx_kernels|cupyx/distributed|cupy/cuda/nccl)[/.]"
+    r"|-packages/(flashinfer/comm|vllm/distributed/device_communicators|sglang/srt/distributed/device_communicators)/"
+    r"|-packages/ray/(?!data/|train/|tune/)"  # these wait for data, or until a report is taken
+)
 _DEVICE_SYNC = re.compile(r"torch/cuda/(__init__|streams)|torch/accelerator/")
 _WAIT_CALL = re.compile(r"\.(wait|wait_tensor|result)$")
 _FOREIGN_NATIVE = re.compile(r"^(nvshmem\w*_|ucp_|uct_|P?MPI_[A-Z])|\bdeep_ep::")
@@ -40,9 +46,9 @@ def read_communication(frames: Sequence[StackFrame], process: ProcessSample | No
         frames: a main thread, innermost first.
         process: the process at the same moment, where it was seen.
     """
+    if (foreign := _foreign_frame(frames)) is not None:
+        return Position(place=Place.FOREIGN, frame=foreign)
     for frame in frames:
-        if _FOREIGN.search(frame.filename):
-            return Position(place=Place.FOREIGN, frame=frame)
         if _DEVICE_SYNC.search(frame.filename) and "synchronize" in frame.name:
             return Position(place=Place.DEVICE, frame=frame)
         if _TRANSPARENT.search(frame.filename) or not frame.line:
@@ -52,6 +58,16 @@ def read_communication(frames: Sequence[StackFrame], process: ProcessSample | No
                 return None  # it will issue nothing more, whatever it waits for
             return _read_start(frame, frames) or (None if _STORE.search(frame.name) else _read_operation(frame, frames))
         return _read_line(frame, frames, process)
+    return None
+
+
+def _foreign_frame(frames: Sequence[StackFrame]) -> StackFrame | None:
+    """The frame of another communication library that a stack waits in, be it by a lock or a socket of Python's."""
+    for frame in frames:
+        if _FOREIGN.search(plain_name(frame.filename)):
+            return frame
+        if frame.line and not is_standard(frame.filename) and not _TRANSPARENT.search(frame.filename):
+            return None
     return None
 
 

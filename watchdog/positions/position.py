@@ -72,6 +72,11 @@ class Position(Noun, frozen=True, kw_only=True):
         return self.place is Place.HOST and self.rule is not None
 
     @property
+    def is_timing(self) -> bool:
+        """Whether it waits for kernels of its own that it times: if nothing else is on its device, for nobody."""
+        return self.place is Place.DEVICE and self.rule is not None and self.rule.uses_kernels
+
+    @property
     def spot(self) -> tuple[Place, Cause | None, str, str]:
         """What two samples must agree on for the rank to be where it was: not the line, a loop has several."""
         frame = self.frame

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from pardbg.watchdog.model.evidence import Stack, Thread
 from pardbg.watchdog.model.names import Cause
 from pardbg.watchdog.model.process import STOPPED_STATES, ProcessSample
@@ -42,8 +44,11 @@ def read_position(
     )
     is_stopped = process is not None and process.state in STOPPED_STATES  # then it waits for nothing but to be resumed
     found = None if is_stopped else read_communication(frames, process) or _read_native_wait(sight)
+    table = cause_rules() if rules is None else rules
+    if found is not None and found.place is Place.DEVICE:
+        return _read_timing(found, sight, table)
     held_by = _name_gil_holder(stack, thread) if sight.holds_gil else ""
-    return found or _read_host(sight, cause_rules() if rules is None else rules, held_by or _name_hold(process))
+    return found or _read_host(sight, table, held_by or _name_hold(process))
 
 
 def _read_native_wait(sight: Sight) -> Position | None:
@@ -52,6 +57,12 @@ def _read_native_wait(sight: Sight) -> Position | None:
     if waits_in_foreign(sight.native):
         return Position(place=Place.FOREIGN, frame=frame)
     return Position(place=Place.COLLECTIVE, frame=frame) if waits_in_native(sight.native) else None
+
+
+def _read_timing(position: Position, sight: Sight, rules: Sequence[CauseRule]) -> Position:
+    """A wait for the device, and whether it is one of somebody who times kernels, to choose among them."""
+    found = find_cause(sight, [rule for rule in rules if rule.uses_kernels])
+    return position if found is None else replace(position, cause=found[0].cause, rule=found[0], frame=found[1])
 
 
 def _read_host(sight: Sight, rules: Sequence[CauseRule], held_by: str) -> Position | None:

@@ -13,6 +13,7 @@ from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.evidence import StackFrame
 from pardbg.watchdog.model.names import Cause
 from pardbg.watchdog.model.process import ProcessSample
+from pardbg.watchdog.model.short_names import plain_name
 
 PATTERNS = ("file", "function", "call", "native", "state", "system_call", "wait_channel", "blocked_on", "child")
 
@@ -21,7 +22,7 @@ class CauseRule(Noun, frozen=True, kw_only=True):
     """One row: patterns, and what they mean. All patterns a rule has must be found. ``words`` completes "rank N is ...".
 
     Attributes:
-        file: pattern on the file of a frame.
+        file: pattern on the file of a frame, as `plain_name` has it: `site-packages/torch/storage.py`, `lib/python3/queue.py`.
         function: pattern on the function of the same frame.
         call: pattern on the calls in the source line of the innermost frame of the training code.
         native: pattern on a function of the native stack (symbol), where one was taken.
@@ -36,6 +37,7 @@ class CauseRule(Noun, frozen=True, kw_only=True):
         child: pattern on ``name state`` of one of its child processes.
         encloses: what the rule names calls back into training code (a data set's own ``__getitem__``), so it is looked
             for beyond the first frame of the training code as well.
+        uses_kernels: what the rule names runs kernels and waits for them, to time them: it waits for its device, and nobody.
     """
 
     cause: Cause
@@ -54,6 +56,7 @@ class CauseRule(Noun, frozen=True, kw_only=True):
     uses_device: bool | None = None
     child: str | None = None
     encloses: bool = False
+    uses_kernels: bool = False
     advice: str
     command: str | None = None
 
@@ -118,7 +121,7 @@ def find_cause(sight: Sight, rules: Sequence[CauseRule]) -> tuple[CauseRule, Sta
             return rule, sight.own_frame
         frames = sight.frames if rule.encloses else sight.frames[: sight.depth]
         for index, frame in enumerate(frames):
-            if _found(rule.file, frame.filename) and _found(rule.function, frame.name):
+            if _found(rule.file, plain_name(frame.filename)) and _found(rule.function, frame.name):
                 return rule, _outermost(sight.frames, index)
     return None
 
@@ -148,6 +151,7 @@ def _outermost(frames: Sequence[StackFrame], index: int) -> StackFrame:
     return frames[index]
 
 
+@lru_cache(maxsize=16384)  # ranks stand in the same few files
 def _found(pattern: str | None, text: str) -> bool:
     return pattern is None or re.search(pattern, text) is not None
 

@@ -14,6 +14,7 @@ from pardbg.watchdog.model.ras import RasCommunicator, RasCount, RasPlace, RasSe
 
 MIN_MEMBERS = 3  # of two, either may be the one that is wrong
 MIN_POLLS = 2
+MOST_NAMED = 8
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,14 @@ class RasPolls:
         return tuple(lag for item in self._of_all(self.answers[-1][1]) for lag in _find_lags(item))
 
     @cached_property
+    def differences(self) -> tuple[str, ...]:
+        """Which counts differ within a communicator by the newest answer, whoever lags: not enough to suspect anybody."""
+        if not self.answers:
+            return ()
+        by_op = (item for communicator in self.answers[-1][1].communicators for item in _by_op(communicator).items())
+        return tuple(f"{op} ({' and '.join(map(_words_of, counts))})" for op, counts in by_op if len(counts) > 1)
+
+    @cached_property
     def dead(self) -> dict[int, str]:
         """The ranks that the newest answer holds for dead, with where their processes were."""
         if not self.answers:
@@ -109,6 +118,12 @@ def largest_answered(evidence: Iterable[Evidence]) -> int:
 
 def _process(place: RasPlace) -> str:
     return f"process {place.pid} on node {place.host}" if place.host else "its process"
+
+
+def _words_of(count: RasCount) -> str:
+    """``2 members up to 641: 12, 13``; of many members only their number."""
+    named = f": {', '.join(map(str, count.members[:8]))}" if 0 < len(count.members) <= MOST_NAMED else ""
+    return f"{count.number} member{'s' * (count.number != 1)} up to {count.launched}{named}"
 
 
 def _by_op(item: RasCommunicator) -> dict[str, list[RasCount]]:

@@ -264,9 +264,14 @@ class EvidenceView:
         return {rank: found for rank, found in self._logged.items() if not found.is_consequence}
 
     @cached_property
+    def losses(self) -> dict[int, LogTraceback]:
+        """The first traceback in each rank's log that says that a peer was lost."""
+        return {rank: found for rank, found in self._logged.items() if found.is_consequence}
+
+    @property
     def bereaved_ranks(self) -> frozenset[int]:
         """The ranks whose logs say that they ended because a peer was lost."""
-        return frozenset(rank for rank, found in self._logged.items() if found.is_consequence)
+        return frozenset(self.losses)
 
     @cached_property
     def _logged(self) -> dict[int, LogTraceback]:
@@ -276,12 +281,7 @@ class EvidenceView:
             for item in reversed(self.evidence)
             if isinstance(item.observation, LogTraceback) and item.rank is not None
         }
-        said = {
-            rank: LogTraceback(exception=ending.text, where=ending.where or None, is_consequence=ending.is_consequence)
-            for rank, ending in self.endings.items()
-            if ending.kind is EndingKind.EXCEPTION
-        }
-        return logged | said
+        return logged | LogTraceback.of_endings(self.endings)
 
     @cached_property
     def world_size(self) -> int | None:

@@ -26,7 +26,9 @@ def candidates(report: Report, depth: Depth) -> Section | None:
     if verdict is None or not verdict.candidates:
         return None
     sure = "No culprit is established" if not verdict.culprits else "There may be others to blame"
-    intro = Paragraph(text=f"{sure}: what was seen cannot tell these apart.")
+    is_one = len(verdict.candidates) == 1 and not verdict.culprits
+    doubt = "it may be this one, and what was seen does not settle it" if is_one else "what was seen cannot tell these apart"
+    intro = Paragraph(text=f"{sure}: {doubt}.")
     blocks: tuple[Block, ...] = divergence_blocks(verdict)
     if not _are_the_sides(verdict) or depth is Depth.FULL:
         blocks += subject_blocks(verdict, verdict.candidates, depth)

@@ -7,7 +7,7 @@ from pardbg.watchdog.model.process import ChildProcess
 from pardbg.watchdog.sim.casebook.case import Case, Family, less_seen, near_miss, reported
 from pardbg.watchdog.sim.casebook.draw import Draw
 from pardbg.watchdog.sim.casebook.job import Job
-from pardbg.watchdog.sim.casebook.lines import glog
+from pardbg.watchdog.sim.casebook.lines import glog, traceback
 from pardbg.watchdog.sim.casebook.places import COMPILE, COMPILER_SYNC, native
 from pardbg.watchdog.sim.casebook.rank_zero_only import differing
 from pardbg.watchdog.sim.faults.absent import missing
@@ -200,6 +200,20 @@ def _rank_zero_says_nothing(draw: Draw) -> Case:
     )
 
 
+def _a_lone_victim_raises(draw: Draw) -> Case:
+    job = Job(draw, draw.world(4, 16))
+    victim = draw.rank(job.ranks)
+    for rank in job.others(victim):
+        job.log(rank, "step 12 done\n")
+    job.log(victim, traceback(victim, "RuntimeError: Connection reset by peer", ("/app/train.py", 30, "main")))
+    return Case(
+        scenario=f"Rank {victim} raised `Connection reset by peer`. The logs of the others end after a step, without an error.",
+        files=job.files,
+        truth=unknown_because("a victim's words only"),
+        is_ended_unsaid=True,
+    )
+
+
 def _dispatch_times_out(draw: Draw) -> Case:
     job = Job(draw, 16, backend="gloo")
     late = 8
@@ -256,6 +270,7 @@ FAMILIES = (
             reported(_barrier_names_rank_zero, _LOG),
             near_miss(_barrier_names_several, _LOG),
             less_seen(_rank_zero_says_nothing, _LOG),
+            less_seen(_a_lone_victim_raises, _LOG),
         ),
     ),
     Family(

@@ -5,7 +5,7 @@ from pardbg.watchdog.sim.casebook.case import Case, Family, less_seen, near_miss
 from pardbg.watchdog.sim.casebook.compiling import slow
 from pardbg.watchdog.sim.casebook.draw import Draw
 from pardbg.watchdog.sim.casebook.job import Job
-from pardbg.watchdog.sim.casebook.lines import broken_pipe, oom_kill, torchrun_report, traceback
+from pardbg.watchdog.sim.casebook.lines import broken_pipe, local_end, oom_kill, torchrun_report, traceback
 from pardbg.watchdog.sim.casebook.places import LAUNCH_TOP, LOAD
 from pardbg.watchdog.sim.instruction import Op
 from pardbg.watchdog.sim.truth import NOT_SURE, Answer, Truth, unknown_because
@@ -63,6 +63,35 @@ def _kernel_killed_another(draw: Draw) -> Case:
         ),
         files=job.files,
         truth=dead(culprit, cause=Cause.SIGNAL),
+    )
+
+
+def _report_cut_off(draw: Draw) -> Case:
+    job = Job(draw, 8)
+    killed = draw.rank(job.ranks)
+    job.has_job_file = False
+    job.file("torchrun.log", local_end(killed, -9, job.pid(killed)))
+    return Case(
+        scenario=(
+            f"torchrun logs that the process of local rank {killed} ended with -9 (SIGKILL). Its report, which names global "
+            "ranks, is cut off, and nothing tells how many hosts there are."
+        ),
+        files=job.files,
+        truth=Truth(kind=Kind.DEAD_RANK, cause=Cause.SIGNAL, status=Status.FAILED),
+    )
+
+
+def _two_launchers_report_kills(draw: Draw) -> Case:
+    job = Job(draw, 8)
+    killed = draw.ranks(2, job.ranks)
+    job.has_job_file = False
+    for number, rank in enumerate(killed):
+        job.file(f"torchrun_{number}.log", local_end(rank, -9, job.pid(rank)))
+    return Case(
+        scenario="The launchers of two hosts each log that a process ended with -9 (SIGKILL). Which was the first is not told.",
+        files=job.files,
+        truth=unknown_because("all were killed from outside"),
+        is_ended_unsaid=True,
     )
 
 
@@ -250,6 +279,8 @@ FAMILIES = (
             reported(_sender_unknown, _LOG),
             near_miss(_kernel_killed_it, _LOG, _KERNEL),
             near_miss(_kernel_killed_another, _LOG, _KERNEL),
+            near_miss(_two_launchers_report_kills, _LOG),
+            less_seen(_report_cut_off, _LOG),
             less_seen(_codes_known),
         ),
     ),

@@ -84,6 +84,22 @@ def traceback(rank: int, error: str, *frames: tuple[str, int, str]) -> str:
     return "".join(f"[rank{rank}]: {line}\n" for line in (*lines, error))
 
 
+def local_end(local_rank: int, code: int, pid: int) -> str:
+    """The one line in which torchrun tells of the failure that it noticed first; the report behind it was not kept."""
+    return (
+        f"E1129 14:23:03.101000 {pid - 9} site-packages/torch/distributed/elastic/multiprocessing/api.py:1002] "
+        f"failed (exitcode: {code}) local_rank: {local_rank} (pid: {pid}) of binary: /usr/bin/python3\n"
+    )
+
+
+def store_wait(rank: int, world_size: int, joined: int) -> str:
+    """A rank waits at the store until all have joined."""
+    return (
+        "INFO:torch.distributed.distributed_c10d:Waiting in store based barrier to initialize process group for rank: "
+        f"{rank}, key: store_based_barrier_key:1 (world_size={world_size}, worker_count={joined}, timeout=0:30:00)\n"
+    )
+
+
 def torchrun_report(host: str, exit_codes: Mapping[int, int], first: int, pids: Mapping[int, int]) -> str:
     """What torchrun prints at the end: who was seen to fail first, and the others."""
     names = {-9: "SIGKILL", -15: "SIGTERM", -11: "SIGSEGV", -6: "SIGABRT"}

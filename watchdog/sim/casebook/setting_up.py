@@ -4,6 +4,7 @@ from pardbg.watchdog.model.names import Cause, CollectorName, Kind
 from pardbg.watchdog.sim.casebook.case import Case, Family, less_seen, near_miss, reported
 from pardbg.watchdog.sim.casebook.draw import Draw
 from pardbg.watchdog.sim.casebook.job import Job
+from pardbg.watchdog.sim.casebook.lines import store_wait
 from pardbg.watchdog.sim.faults.absent import missing
 from pardbg.watchdog.sim.instruction import Op
 from pardbg.watchdog.sim.truth import NOT_SURE, Answer, Truth, unknown_because
@@ -27,6 +28,23 @@ def _seven_and_eight(draw: Draw) -> Case:
         ),
         files=job.files,
         truth=Truth(kind=Kind.INIT_STUCK, cause=Cause.BOOTSTRAP, acceptable=(Answer(kind=Kind.INIT_STUCK), NOT_SURE)),
+        is_ended_unsaid=True,
+    )
+
+
+def _one_missing_at_the_store(draw: Draw) -> Case:
+    job = Job(draw, draw.world(4, 16))
+    absent = draw.rank(job.ranks)
+    job.has_job_file = False
+    size = len(job.ranks)
+    job.file("train.log", "".join(store_wait(rank, size, size - 1) for rank in job.others(absent)))
+    return Case(
+        scenario=(
+            f"Of {size} ranks all but {absent} log that they wait in the store's barrier, under one key, which {size - 1} have "
+            "joined. Nothing else is left."
+        ),
+        files=job.files,
+        truth=Truth(kind=Kind.INIT_STUCK, cause=Cause.STORE_WAIT, culprits=(absent,), acceptable=(NOT_SURE,)),
         is_ended_unsaid=True,
     )
 
@@ -146,7 +164,7 @@ FAMILIES = (
     Family(
         number="C61",
         title="bootstrap with seven and eight ranks",
-        variants=(reported(_seven_and_eight, _LOG), near_miss(_all_complete)),
+        variants=(reported(_seven_and_eight, _LOG), near_miss(_all_complete), near_miss(_one_missing_at_the_store, _LOG)),
     ),
     Family(
         number="C62",

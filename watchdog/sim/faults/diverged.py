@@ -9,11 +9,12 @@ from pardbg.watchdog.sim.faults.fault import Expectation, Fault
 from pardbg.watchdog.sim.faults.rounds import DISTINCT_SIZES, EQUAL_SIZES, metric, metrics, one_by_one
 from pardbg.watchdog.sim.instruction import Op, Program
 from pardbg.watchdog.sim.layout import Group
-from pardbg.watchdog.sim.program import alone, collective
+from pardbg.watchdog.sim.program import alone, collective, transfer
 from pardbg.watchdog.sim.scene import Scene
 from pardbg.watchdog.sim.truth import Truth
 
 _NCCL_ONLY = ("nccl",)  # gloo does not hang on another size or type: its peers die of it
+_ENDS = (Op.SEND, Op.RECV)
 
 
 def _diverged(culprit: int, mismatch: Mismatch, edit: Edit | None = None, note: str = "") -> Truth:
@@ -82,6 +83,20 @@ def _by_call_site(theirs: Callable[[Group], Program], edit: Edit) -> Callable[[S
     return stage
 
 
+def _skipped_before_transfer(scene: Scene) -> Expectation:
+    """One end of a transfer comes to it without the operation before it, and has the next one launched behind it."""
+    group = scene.pick_group(2, ("pp", "dp", "tp"))
+    ends = {
+        rank: transfer(group, op, 1 - place, "exchange") for place, op, rank in zip((0, 1), _ENDS, group.ranks, strict=False)
+    }
+    culprit = scene.pick_rank(ends)
+    for rank in scene.ranks:
+        first, *later = metrics(scene.world)
+        between = [alone(ends[rank], "exchange")] if rank in ends else []
+        scene.insert(rank, *([] if rank == culprit else [first]), *between, *later)
+    return Expectation(truth=_diverged(culprit, Mismatch.SIZE, Edit.SKIPPED, "the circle with the transfer is a consequence"))
+
+
 def _split(scene: Scene, group: Group) -> Expectation:
     half = scene.pick_ranks(len(group.ranks) // 2, group.ranks)
     scene.everyone(group, lambda rank, own: _other_op(scene, own) if rank in half else [metric(own, 0)])
@@ -118,6 +133,13 @@ FAULTS = (
         summary="one rank skips an operation and goes on",
         stage=_one_rank(_all_metrics, _skipped, Mismatch.SIZE, Edit.SKIPPED),
         near_miss_of=("desync-swapped",),
+        backends=_NCCL_ONLY,
+    ),
+    Fault(
+        name="desync-skipped-before-transfer",
+        summary="one rank skips an operation and stands in a transfer, whose other end comes to it by the skipped one",
+        stage=_skipped_before_transfer,
+        near_miss_of=("order-inversion", "p2p-unmatched"),
         backends=_NCCL_ONLY,
     ),
     Fault(

@@ -1,0 +1,28 @@
+"""Secondary lines that are few and a log's last ones: HCCL's timeouts, and what Lightning raises when it is told to end.
+
+EI0002 and EI0006 are HCCL's codes of a wait for another rank that took too long (Ascend CANN, fault codes).
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+from pardbg.collectors.parsing.log_lines import LONGEST_LINE, read_line
+from pardbg.watchdog.model.log_event import LostSign, PeerLost
+
+MOST_LINES = 4096
+_FORMS = (
+    ("EI000", LostSign.HCCL_REMOTE, re.compile(r"\bEI000[26]: [^\n]{0,400}?(?:times? out|[Rr]emote [Rr]ank)")),
+    ("SIGTERMException", LostSign.TERMINATED, re.compile(r"\.SIGTERMException\b")),
+)
+
+
+def parse_last_words(text: str) -> Iterator[tuple[int, PeerLost]]:
+    """Each such line with where it ends in the text. Costs a search a form."""
+    for stem, sign, pattern in _FORMS:
+        if stem in text:
+            for match in islice(pattern.finditer(text), MOST_LINES):
+                start = text.rfind("\n", max(0, match.start() - LONGEST_LINE), match.start()) + 1
+                end = text.find("\n", match.end(), match.end() + LONGEST_LINE)
+                read = read_line(text[start : end if end >= 0 else match.end()][:LONGEST_LINE])
+                yield match.end(), PeerLost(rank=read.rank, sign=sign, at_ns=read.at_ns, text=read.text)
