@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TypeVar
 
 from pardbg.collectors.parsing.consequences import Standing, judge_exception
+from pardbg.collectors.parsing.replica_record import read_replica
 from pardbg.collectors.probe.page_format import (
     END_AT_ONCE,
     END_EXCEPTION,
@@ -17,6 +18,7 @@ from pardbg.collectors.probe.page_format import (
     MemoryRecord,
     NotAPageError,
     PhaseRecord,
+    ReplicaRecord,
     StepRecord,
     TornError,
     decode_header,
@@ -33,7 +35,7 @@ _LATEST_NS = 2**63
 _LONGEST_EXCEPTION = 500
 _ENDINGS = {END_RETURNED: EndingKind.RETURNED, END_AT_ONCE: EndingKind.AT_ONCE, END_EXCEPTION: EndingKind.EXCEPTION}
 
-_Kind = TypeVar("_Kind", StepRecord, PhaseRecord, MemoryRecord, EndingRecord)
+_Kind = TypeVar("_Kind", StepRecord, PhaseRecord, MemoryRecord, EndingRecord, ReplicaRecord)
 
 
 def parse_page(copies: Iterable[bytes], pid: int | None = None) -> Heartbeat:
@@ -53,6 +55,7 @@ def parse_page(copies: Iterable[bytes], pid: int | None = None) -> Heartbeat:
             raise ParseError(f"the page of process {owner}, not of {pid}")
         step, phase = copying.find(StepRecord), copying.find(PhaseRecord)
         memory, ending = copying.find(MemoryRecord), copying.find(EndingRecord)
+        replica = copying.find(ReplicaRecord)
     except NotAPageError as error:
         raise ParseError("not a page of a probe that is known here") from error
     return Heartbeat(
@@ -68,6 +71,7 @@ def parse_page(copies: Iterable[bytes], pid: int | None = None) -> Heartbeat:
         reserved_bytes=memory.reserved_bytes if memory else None,
         retry_count=memory.retry_count if memory else None,
         ending=_read_ending(ending) if ending else None,
+        replica=read_replica(replica.body) if replica else None,
     )
 
 

@@ -6,14 +6,14 @@ from pardbg.watchdog.correlators.fates import Fate, fate_of
 from pardbg.watchdog.correlators.situation import NS_PER_S, Situation
 from pardbg.watchdog.graph.motion import oldest_wait_s
 from pardbg.watchdog.model.base import Noun
-from pardbg.watchdog.model.names import ROUTING_KINDS, Cause, Kind
+from pardbg.watchdog.model.names import ILLNESSES, Cause, Kind
 from pardbg.watchdog.model.pauses import longest_gap_ns
 from pardbg.watchdog.model.report import Finding
 
 LEAST_WAIT_S = 5.0
 START_WAIT_S = 30.0  # ranks do not start at once
 GAPS = 3  # times the longest pause the job has made before
-CERTAIN = frozenset({Kind.DEAD_RANK, Kind.SLOW_PHASE, Kind.STRAGGLER, Kind.CONFIG_MISMATCH, *ROUTING_KINDS})
+CERTAIN = frozenset({Kind.DEAD_RANK, Kind.SLOW_PHASE, Kind.STRAGGLER, Kind.CONFIG_MISMATCH, *ILLNESSES})
 
 
 class Haste(Noun, frozen=True, kw_only=True):
