@@ -3,9 +3,9 @@
 DistributedDataParallel promises that the replicas of a module are equal, bit by bit, whenever a pass begins that it will
 synchronise, and it says which ranks hold them: nothing here is a guess about a layout. Who is to blame:
 
-* Weights differ. Of three and more replicas a clear minority, as in a desync; else all sides are candidates. Where replicas
-  were never equal after a step, their machines may compute otherwise, by other instructions: that counts only where sides meet
-  on one host. What was unequal before the first step has another reason: nothing had been computed.
+* Weights differ. Of three and more replicas a clear minority, as in a desync; else all sides are candidates. If sides share no
+  host, their machines may have begun to compute otherwise: that is weaker, but not where they were unequal from the start, when
+  nothing had been computed.
 * The same data. Whichever of two ranks reads what is the other's, both read the same: nobody can tell, and they are candidates.
   Ranks of a smaller process group may be meant to: they share the work on a batch, as in tensor parallelism.
 """
@@ -35,15 +35,11 @@ def correlate(situation: Situation) -> Iterable[Finding]:
     seen = {rank: beat.replica for rank, beat in situation.view.heartbeats.items() if beat.replica is not None}
     for replicas in find_replicas(seen):
         parting = replicas.parting()
-        if parting is not None and _is_real(situation, replicas, parting):
+        if parting is not None:
             yield _describe_parting(situation, replicas, parting)
         for alike in replicas.fed_alike():
             if not _is_meant(situation, replicas, alike):
                 yield _describe_alike(situation, replicas, alike)
-
-
-def _is_real(situation: Situation, replicas: Replicas, parting: Parting) -> bool:
-    return parting.is_from_start or replicas.were_equal_in_training() or _meet_on_a_host(situation, parting.sides)
 
 
 def _meet_on_a_host(situation: Situation, sides: Classes) -> bool:
@@ -53,16 +49,17 @@ def _meet_on_a_host(situation: Situation, sides: Classes) -> bool:
 
 
 def _is_meant(situation: Situation, replicas: Replicas, alike: Alike) -> bool:
-    ranks = {*alike.ranks}
-    smaller = (group for group in situation.groups.groups if len(group.ranks) < replicas.any_seen.size)
-    return any(ranks <= {*group.ranks} for group in smaller)
+    """Whether they may share the work on a batch: as members of a smaller group, or of one that nobody has seen."""
+    ranks, size = {*alike.ranks}, replicas.any_seen.size
+    if len(ranks) == size:
+        return False
+    smaller = (group for group in situation.groups.groups if len(group.ranks) < size)
+    return not ranks <= situation.view.recordings.keys() or any(ranks <= {*group.ranks} for group in smaller)
 
 
 def _describe_parting(situation: Situation, replicas: Replicas, parting: Parting) -> Finding:
-    is_sure = parting.is_from_start or replicas.were_equal_in_training()
-    subjects = [
-        _subject(situation, rank, why_parted(ranks, parting, replicas)) for ranks in parting.sides for rank in ranks
-    ]
+    is_sure = parting.is_from_start or _meet_on_a_host(situation, parting.sides)
+    subjects = [situation.subject(rank, why_parted(ranks, parting, replicas)) for ranks in parting.sides for rank in ranks]
     return Finding(
         kind=Kind.REPLICA_DIVERGENCE,
         confidence=Confidence.SUPPORTED if is_sure else Confidence.SUGGESTED,
@@ -78,7 +75,7 @@ def _describe_parting(situation: Situation, replicas: Replicas, parting: Parting
 
 def _describe_alike(situation: Situation, replicas: Replicas, alike: Alike) -> Finding:
     others = "its batches are those of the others that are named"
-    subjects = [_subject(situation, rank, others) for rank in alike.ranks]
+    subjects = [situation.subject(rank, others) for rank in alike.ranks]
     return Finding(
         kind=Kind.REPLICA_DIVERGENCE,
         cause=Cause.SAME_DATA,
@@ -90,10 +87,6 @@ def _describe_alike(situation: Situation, replicas: Replicas, alike: Alike) -> F
         evidence=tuple(alike_lines(situation, replicas, alike)),
         advice=tuple(advise_alike(replicas, alike)),
     )
-
-
-def _subject(situation: Situation, rank: int, why: str) -> Subject:
-    return situation.subject(rank, why)
 
 
 def _few(replicas: Replicas, subjects: list[Subject]) -> tuple[Subject, ...]:

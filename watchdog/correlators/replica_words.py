@@ -18,9 +18,8 @@ def claim_parted(replicas: Replicas, parting: Parting) -> str:
     what = _name_parts(replicas)
     if parting.minority:
         rest = name_ranks(sorted(set(replicas.ranks) - set(parting.minority)))
-        one = len(parting.minority) == 1
-        whose = f"the replica of {name_ranks(parting.minority)} is" if one else f"the replicas of {name_ranks(parting.minority)} are"
-        return f"{whose} not equal to those of {rest}, {when}: {what}"
+        verb = ("replica", "is") if len(parting.minority) == 1 else ("replicas", "are")
+        return f"the {verb[0]} of {name_ranks(parting.minority)} {verb[1]} not equal to those of {rest}, {when}: {what}"
     return f"the replicas of {name_ranks(replicas.ranks)} are not equal, {when}: {what}"
 
 
@@ -29,9 +28,9 @@ def claim_alike(replicas: Replicas, alike: Alike) -> str:
     size = replicas.any_seen.size
     is_all = len(alike.ranks) == size
     whose = f"all {size} replicas" if is_all else f"the replicas of {name_ranks(alike.ranks)}"
-    worth = "; so many replicas train like one" if is_all else f", {len(alike.ranks)} of {size}; what is one's own share of the data is not read"
+    worth = "they train as one would" if is_all else f"so {len(alike.ranks)} of {size} replicas do the work of one"
     since = "all along" if alike.is_all_along else f"since step {alike.since_step}"
-    return f"{whose} are fed the same data, {since}, in each of the {alike.moment_count} steps that were looked at{worth}"
+    return f"{whose} are fed the same data, {since}, in each of the {alike.moment_count} steps that were looked at: {worth}"
 
 
 def why_parted(ranks: tuple[int, ...], parting: Parting, replicas: Replicas) -> str:
@@ -56,6 +55,9 @@ def parted_lines(situation: Situation, replicas: Replicas, parting: Parting) -> 
         equal = f"after step {parting.equal_step} the weights of {name_ranks(replicas.ranks)} had one and the same fingerprint"
         yield situation.view.heartbeat_line(first, equal)
     yield situation.view.heartbeat_line(first, _tell_coverage(replicas))
+    if replicas.unequal_parts():
+        listing = "[name for name, p in model.module.named_parameters() if p.requires_grad][NUMBER]"
+        yield situation.view.heartbeat_line(first, f"numbers of parameters count from 0: {listing} names one")
 
 
 def alike_lines(situation: Situation, replicas: Replicas, alike: Alike) -> Iterator[EvidenceLine]:
@@ -75,13 +77,14 @@ def advise_parted(situation: Situation, replicas: Replicas, parting: Parting) ->
             " unequal weights are averaged."
         )
         yield (
-            f"See what only {whose} may have done between steps {parting.equal_step} and {parting.since_step}: weights written or"
-            " loaded, an optimizer step that was left out or made twice, another learning rate, gradients changed after their all-reduce."
+            f"See what only {whose} may have done between steps {parting.equal_step} and {parting.since_step}: weights written"
+            " or loaded, an optimizer step left out or made twice, another learning rate, gradients changed after their"
+            " all-reduce, noise that each rank adds by itself."
         )
     else:
         yield (
-            "See that all ranks load the same checkpoint before the model is wrapped, or let rank 0 broadcast it: after that nothing"
-            " makes replicas equal again."
+            "See that all ranks load the same checkpoint before the model is wrapped, or let rank 0 broadcast it: after that"
+            " nothing makes replicas equal again."
         )
     if parting.minority and _is_small(replicas):
         on = f"the GPU of {whose}" if situation.is_on_accelerator else f"the memory of the host of {whose}"
@@ -94,13 +97,13 @@ def advise_alike(replicas: Replicas, alike: Alike) -> Iterator[str]:
     """In the order in which to try it."""
     del alike
     yield (
-        "Give each rank its own share: DistributedSampler(dataset, num_replicas, rank) with the rank of the process, or split an"
-        " IterableDataset by rank and by worker."
+        "Give each rank its own share: DistributedSampler(dataset, num_replicas, rank) with the rank of the process, or split"
+        " an IterableDataset by rank and by worker."
     )
     yield "Where data is made or shuffled by random numbers, make the seed differ by rank, in the workers of loaders, too."
     yield (
-        f"If it is meant - a benchmark on made-up data - there is nothing to do; the {replicas.any_seen.size} replicas then learn"
-        " what fewer would."
+        f"If it is meant, as in a benchmark on made-up data, there is nothing to do: the {replicas.any_seen.size} replicas then"
+        " learn what fewer would."
     )
 
 
@@ -122,10 +125,7 @@ def _name_parts(replicas: Replicas) -> str:
     numbers = ", ".join(str(place * seen.tensors // seen.parts) for place in places[:MOST_PLACES])
     more = ", ..." if len(places) > MOST_PLACES else ""
     verb = "differs" if len(places) == 1 else "differ"
-    return (
-        f"{len(places)} of {seen.parts} parameters that are compared {verb} (number {numbers}{more} of those that train, from 0,"
-        " as parameters() lists them)"
-    )
+    return f"{len(places)} of {seen.parts} parameters that are compared {verb} (number {numbers}{more} of those that train)"
 
 
 def _tell_coverage(replicas: Replicas) -> str:

@@ -4,7 +4,7 @@ Only moments at which all that were seen had finished as many steps and passes a
 that runs something of its own in between - is at another place of the program, and cannot be compared.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pardbg.watchdog.graph.divergence import CLEAR_RATIO, MIN_MAJORITY
@@ -23,9 +23,14 @@ Classes = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class Moment:
-    """What all replicas were after one step. ``data`` is empty where that of one of them was not understood."""
+    """What all replicas were after one step. ``data`` is empty where that of one of them was not understood.
+
+    ``is_first``: at the begin of the first pass that was ever synchronised.
+    ``fingerprint`` is that of the weights of the largest class, ``data_of`` that of each rank's data.
+    """
 
     step: int
+    is_first: bool
     weights: Classes
     data: Classes
     fingerprint: int
@@ -41,7 +46,7 @@ class Parting:
         minority: the ranks that a clear majority stands against, in each of the last moments the same.
         equal_step: the last moment at which they were equal, None if there was none.
         since_step: the first of the moments since which they never were.
-        is_from_start: they were unequal before they had trained a step.
+        is_from_start: they were unequal before they had trained together.
         moment_count: moments since then.
     """
 
@@ -66,7 +71,7 @@ class Alike:
 
 @dataclass(frozen=True)
 class Replicas:
-    """The replicas of one module. ``unseen_count``: how many ranks hold one that was not seen."""
+    """The replicas of one module, by rank, and the moments at which they can be compared, oldest first."""
 
     seen: Mapping[int, ReplicaSeen]
     moments: tuple[Moment, ...]
@@ -87,25 +92,26 @@ class Replicas:
         return self.any_seen.size - len(self.seen)
 
     def parting(self) -> Parting | None:
-        """How they are unequal now; None if they are equal, or were unequal for a moment only."""
+        """How they are unequal now. None if they are equal, or were unequal for a moment only.
+
+        Nor does it count that they never were equal after a step, if they were before the first: where machines compute a
+        little otherwise - other processors, other numbers of threads - that is so from then on, and nothing is wrong.
+        """
         tail = _last_run(self.moments, lambda moment: len(moment.weights) > 1)
         if len(tail) < LEAST_UNEQUAL:
             return None
         before = self.moments[: len(self.moments) - len(tail)]
+        if not tail[0].is_first and not _have_trained(before):
+            return None
         minorities = {self._minority(moment.weights) for moment in tail[-LEAST_UNEQUAL:]}
         return Parting(
             sides=tail[-1].weights,
             minority=minorities.pop() if len(minorities) == 1 else (),
             equal_step=before[-1].step if before else None,
             since_step=tail[0].step,
-            is_from_start=tail[0].step == 0,
+            is_from_start=tail[0].is_first,
             moment_count=len(tail),
         )
-
-    def were_equal_in_training(self) -> bool:
-        """Whether weights that had been trained were equal: then what computes them does so alike everywhere."""
-        equal = {moment.fingerprint for moment in self.moments if len(moment.weights) == 1 and moment.step > 0}
-        return len(equal) >= LEAST_TRAINED
 
     def fed_alike(self) -> Iterator[Alike]:
         """Those that read the same data, as long as nothing says otherwise."""
@@ -136,6 +142,8 @@ def find_replicas(seen: Mapping[int, ReplicaSeen]) -> tuple[Replicas, ...]:
     """Those of each module of which two or more were seen. ``seen``: what each rank holds."""
     groups: dict[tuple[int, ...], dict[int, ReplicaSeen]] = {}
     for rank, replica in sorted(seen.items()):
+        if not 0 < replica.parts <= replica.tensors or not 0 < replica.seen <= replica.whole:  # a file may say anything
+            continue
         key = replica.group, replica.size, replica.ordinal, replica.tensors, replica.parts, replica.seen, replica.whole
         groups.setdefault(key, {})[rank] = replica
     found = (group for group in groups.values() if 1 < len(group) <= next(iter(group.values())).size)
@@ -150,7 +158,13 @@ def _compare(group: Mapping[int, ReplicaSeen]) -> Iterator[Moment]:
         data = {rank: moment.data for rank, moment in at.items()}
         weights = {rank: moment.weights for rank, moment in at.items()}
         classes = _classes(weights)
-        yield Moment(key[0], classes, _classes(data) if all(data.values()) else (), weights[classes[0][0]], data)
+        yield Moment(key[0], key[1] == 1, classes, _classes(data) if all(data.values()) else (), weights[classes[0][0]], data)
+
+
+def _have_trained(moments: Iterable[Moment]) -> bool:
+    """Whether weights have been equal while they changed: then what computes them does so alike everywhere."""
+    equal = {moment.fingerprint for moment in moments if len(moment.weights) == 1 and not moment.is_first}
+    return len(equal) >= LEAST_TRAINED
 
 
 def _classes(values: Mapping[int, int]) -> Classes:
@@ -164,7 +178,7 @@ def _find_alike(ranks: tuple[int, ...], known: Sequence[Moment]) -> Alike | None
     """Whether they have been fed the same for so long, and so many kinds of it, that it is no chance."""
     run = _last_run(known, lambda moment: len({moment.data_of[rank] for rank in ranks}) == 1)
     kinds = len({moment.data_of[ranks[0]] for moment in run})
-    if kinds < 2 or kinds ** -len(run) > LIKELY_CHANCE:  # noqa: PLR2004 - what never changes is no data
+    if kinds < 2 or kinds ** -len(run) > LIKELY_CHANCE:
         return None
     return Alike(ranks, run[0].step, run[-1].step, len(run), len(run) == len(known))
 

@@ -1,4 +1,4 @@
-"""A replica of a model, as its rank's probe has looked at it: fingerprints of weights and data, never the numbers themselves."""
+"""A replica of a model, as its rank's probe has looked at it: fingerprints of weights and data, not the numbers themselves."""
 
 from pardbg.watchdog.model.base import Noun
 

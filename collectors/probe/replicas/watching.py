@@ -4,8 +4,9 @@ DDP promises that replicas are equal whenever a pass begins that it will synchro
 So there the weights are looked at, in the first such pass after a step of `replica_format.is_due`: a step by the page's count.
 How many passes there were is kept with it, since programs that differ in it cannot be compared.
 
-Not looked at: what is in a graph of CUDA or of the compiler, DDP with a hook that may leave replicas unequal for a while, and
-any other module but the first that trains, until that is gone. Cost: 1 us a pass, and some 0.6 ms every 64th step.
+Not looked at: what is in a graph of CUDA or of the compiler; DDP with a hook that may leave replicas unequal for a while, or
+with steps of which no pass was synchronised, as in local SGD; and any other module but the first that trains, until that is
+gone. Cost: 1 us a pass, and some 0.6 ms every 64th step.
 """
 
 import time
@@ -50,19 +51,23 @@ class Replicas:
         self._known: Callable[[], Any] = _nothing
         self._places: list[int] = []
         self._ordinal = self._forward = 0
-        self._last_step = -1
+        self._last_step = self._loose_step = -1
         self._look = harmless(self._take)
 
     def start(self, page: Page, ledger: Ledger, here: Sequence[int]) -> None:
         """Looks from now on. ``here`` is empty in a forked child."""
         self._ledger, self._here, self._read_step = ledger, here, page.step_reader()
         self._keeper = Keeper(lambda body: page.write(ReplicaRecord, body))
-        self._known, self._last_step = _nothing, -1
+        self._known, self._places = _nothing, []
         self._copier = Copier()
 
     def see_pass(self, ddp: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
         """A pass of a DistributedDataParallel begins."""
-        if not self._here or not ddp.require_backward_grad_sync or not torch.is_grad_enabled():
+        if not self._here or not torch.is_grad_enabled():
+            return
+        if not ddp.require_backward_grad_sync:
+            if self._known() is ddp:
+                self._loose_step = self._read_step()
             return
         if self._known() is not ddp:
             if self._known() is not None:
@@ -72,6 +77,9 @@ class Replicas:
         if self._copier.is_waiting:
             self._publish()
         step = self._read_step()
+        if 0 <= self._loose_step < step:
+            self._give_up()
+        self._loose_step = -1
         if step == self._last_step or not form.is_due(step):
             return
         self._last_step = step
@@ -84,13 +92,13 @@ class Replicas:
         """Another module is looked at from now on, if it can be."""
         self._known = weakref.ref(ddp)
         self._ordinal += 1
-        self._forward, self._last_step, self._places = 0, -1, []
+        self._forward, self._last_step, self._loose_step, self._places = 0, -1, -1, []
         self._copier = Copier()
         members = sorted(torch.distributed.get_process_group_ranks(ddp.process_group))
         parameters = ddp._module_parameters  # noqa: SLF001 - those that it keeps equal, and no others
         fitting = find_fitting(parameters)
         places = spread(fitting, form.MOST_PARTS)
-        if self._keeper is None or len(members) < 2 or not places or not _keeps_equal(ddp):  # noqa: PLR2004
+        if self._keeper is None or len(members) < 2 or not places or not _keeps_equal(ddp):
             return
         self._keeper.begin(
             form.Head(
@@ -107,14 +115,12 @@ class Replicas:
 
     def _take(self, ddp: Any, step: int, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
         if not _keeps_equal(ddp):
-            self._places = []
-            if self._keeper is not None:
-                self._keeper.begin(form.NOTHING)
+            self._give_up()
             return
         if _is_capturing() or torch._C._len_torch_dispatch_stack():  # noqa: SLF001 - somebody counts all operations
             return
         parameters = ddp._module_parameters  # noqa: SLF001
-        with torch.no_grad(), torch._C.DisableTorchFunction():
+        with torch.no_grad(), torch._C.DisableTorchFunction():  # noqa: SLF001
             sums = weigh([parameters[place] for place in self._places])
             tasted = taste(arguments, named)
             told, has_told = None, False
@@ -125,6 +131,12 @@ class Replicas:
                 told = hashed, changes
             self._copier.send(sums, _Look(step, self._forward, tasted.form if tasted else 0, told, has_told))
         self._publish()
+
+    def _give_up(self) -> None:
+        """Its replicas need not be equal."""
+        if self._places and self._keeper is not None:
+            self._keeper.begin(form.NOTHING)
+        self._places, self._copier = [], Copier()
 
     def _publish(self) -> None:
         """Keeps what has arrived from the device."""

@@ -1,7 +1,7 @@
 """Trains a small model in DistributedDataParallel for ever, with the faults that its arguments name.
 
 ``flip=RANK``: a bit of one weight of this rank flips after 20 steps. ``same=RANK``: this rank reads the data of rank 0.
-``accumulate``: a step takes four passes, three of them within ``no_sync``. ``steps=N`` ends it, ``pause=S`` sleeps between steps.
+``accumulate``: a step takes four passes, three of them within ``no_sync``. ``steps=N`` ends it, ``pause=S`` sleeps after each.
 It prints a digest of weights and losses at its end.
 """
 
@@ -38,11 +38,11 @@ def main(words: dict[str, str]) -> None:
         digest.update(loss.detach().numpy().tobytes())
         if step == FLIP_AFTER and words.get("flip") == str(rank):
             with torch.no_grad():
-                layers[3].weight.view(torch.int32)[1, 2] ^= 1 << 20
+                model.module[3].weight.view(torch.int32)[1, 2] ^= 1 << 20
         time.sleep(float(words.get("pause", 0)))
     for parameter in model.parameters():
         digest.update(parameter.detach().numpy().tobytes())
-    print(f"rank {rank} digest {digest.hexdigest()}")
+    sys.stdout.write(f"rank {rank} digest {digest.hexdigest()}\n")
     dist.destroy_process_group()
 
 
