@@ -79,7 +79,7 @@ def last_step(page: Path) -> int:
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """Short enough for the name of a socket, and in memory."""
-    with tempfile.TemporaryDirectory(prefix="replicas-", dir="/dev/shm") as name:  # noqa: S108
+    with tempfile.TemporaryDirectory(prefix="replicas-", dir="/dev/shm") as name:
         yield Path(name)
 
 

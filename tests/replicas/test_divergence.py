@@ -114,5 +114,9 @@ def test_a_job_that_trains_on_is_degraded_and_the_replica_never_hides_a_hang() -
     ranks = {0: replica(), 1: replica(), 2: replica(apart(5)), 3: replica()}
     report = judge(EvidenceView.of(list(evidence(ranks))), Circumstances(decided_at="2026-11-30T00:00:00Z"))
     assert report.verdict is not None
-    assert (report.status, report.verdict.kind, report.verdict.since_step) == (Status.DEGRADED, Kind.REPLICA_DIVERGENCE, STEPS[5])
+    assert (report.status, report.verdict.kind, report.verdict.since_step) == (
+        Status.DEGRADED,
+        Kind.REPLICA_DIVERGENCE,
+        STEPS[5],
+    )
     assert exit_code(report) == 3

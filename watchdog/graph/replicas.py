@@ -175,10 +175,13 @@ def _classes(values: Mapping[int, int]) -> Classes:
 
 
 def _find_alike(ranks: tuple[int, ...], known: Sequence[Moment]) -> Alike | None:
-    """Whether they have been fed the same for so long, and so many kinds of it, that it is no chance."""
+    """Whether they have been fed the same for so long, and so many kinds of it, that it is no chance.
+
+    What never changes is of one kind.
+    """
     run = _last_run(known, lambda moment: len({moment.data_of[rank] for rank in ranks}) == 1)
     kinds = len({moment.data_of[ranks[0]] for moment in run})
-    if kinds < 2 or kinds ** -len(run) > LIKELY_CHANCE:
+    if kinds ** -len(run) > LIKELY_CHANCE:
         return None
     return Alike(ranks, run[0].step, run[-1].step, len(run), len(run) == len(known))
 

@@ -122,7 +122,7 @@ class Replicas:
         parameters = ddp._module_parameters  # noqa: SLF001
         with torch.no_grad(), torch._C.DisableTorchFunction():  # noqa: SLF001
             sums = weigh([parameters[place] for place in self._places])
-            tasted = None if ddp.parameters_to_ignore else taste(arguments, named)  # ranks with parts of their own may share data
+            tasted = None if ddp.parameters_to_ignore else taste(arguments, named)  # with parts of their own ranks may share it
             told, has_told = None, False
             if tasted is not None and tasted.told.device == sums.device:
                 sums, has_told = torch.cat([sums, tasted.told]), True

@@ -122,6 +122,7 @@ class Choosing(nn.Module):
         self.layers, self.turn = nn.ModuleList([nn.Linear(WIDTH, 4), nn.Linear(WIDTH, 4)]), rank
 
     def forward(self, batch: torch.Tensor) -> Any:
+        """One of them."""
         self.turn += 1
         return self.layers[self.turn % 2](batch)
 
@@ -260,6 +261,7 @@ class Unwrapping(nn.Module):
         self.layer = nn.Linear(WIDTH, 4)
 
     def forward(self, batch: Wrapped, step: torch.Tensor) -> Any:
+        """What the batch holds."""
         return self.layer(batch.batch) * step.mean()
 
 
@@ -360,11 +362,39 @@ def same_tokens(run: Run) -> None:
 
 
 WAYS = [
-    plain, accumulated, synchronised_each_pass, zero, static_graph, unused_parameters, uneven_inputs, compressed, power_sgd,
-    local_sgd, local_sgd_by_steps, silent_hook, one_rank_looks, one_rank_trains_more, frozen_and_ignored, tied, half_precision, ones, growing_ones,
-    one_batch, few_batches, strange_data, copied_and_saved, two_models, compiled_around, compiled_within, evaluated, flipped,
-    loaded_otherwise, other_rate, same_seed, same_tokens,
-]  # fmt: skip
+    plain,
+    accumulated,
+    synchronised_each_pass,
+    zero,
+    static_graph,
+    unused_parameters,
+    uneven_inputs,
+    compressed,
+    power_sgd,
+    local_sgd,
+    local_sgd_by_steps,
+    silent_hook,
+    one_rank_looks,
+    one_rank_trains_more,
+    frozen_and_ignored,
+    tied,
+    half_precision,
+    ones,
+    growing_ones,
+    one_batch,
+    few_batches,
+    strange_data,
+    copied_and_saved,
+    two_models,
+    compiled_around,
+    compiled_within,
+    evaluated,
+    flipped,
+    loaded_otherwise,
+    other_rate,
+    same_seed,
+    same_tokens,
+]
 
 
 def main(names: list[str]) -> None:

@@ -22,7 +22,7 @@ def test_steps_to_look_at_are_many_at_first_and_every_64th_later() -> None:
 
 def test_of_a_long_run_the_first_steps_are_kept_and_the_old_ones_sparsely() -> None:
     kept: dict[int, int] = {}
-    for step in range(0, 64 * 1001):
+    for step in range(64 * 1001):
         if form.is_due(step):
             kept[form.slot_of(step)] = step
     steps = sorted(kept.values())
