@@ -54,7 +54,7 @@ def test_of_a_large_weight_a_part_is_read_without_a_copy() -> None:
 
 def test_parameters_that_train_and_lie_together_are_looked_at() -> None:
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2, device="meta"), nn.Linear(2, 2))
-    model[0].bias.requires_grad_(False)
+    model[0].bias.requires_grad_(False)  # noqa: FBT003 - so torch has it
     assert find_fitting(list(model.parameters())) == [0, 4, 5]
     assert find_fitting(list(nn.Linear(2, 2, device="meta").parameters())) == find_fitting([]) == []
     assert spread([5, 6, 7, 8, 9, 10], 3) == [5, 7, 9]
