@@ -1,7 +1,8 @@
 """The way in for `replicas/`, which needs all of torch: it begins with the first group, before which no replica is made.
 
 It puts a method of its own in the place of one that DistributedDataParallel calls at the begin of each pass, and hands
-everything through: one frame more in the stack while DDP makes ready. ``PARDBG_REPLICAS=0`` switches it off.
+everything through: one frame more in the stack while DDP makes ready, and where DDP itself is compiled one break more in a
+graph that it breaks there anyway. ``PARDBG_REPLICAS=0`` switches it off.
 """
 
 import functools
@@ -41,15 +42,19 @@ class ReplicaWatch:
 
 
 def listen(owner: Any, see: See) -> None:
-    """Calls ``see`` with module and arguments at the begin of each pass that no compiler traces."""
-    from torch.compiler import is_compiling  # noqa: PLC0415 - as above
+    """Calls ``see`` with module and arguments at the begin of each pass, but those of a graph that DDP leaves whole."""
+    import torch  # noqa: PLC0415 - as above
 
+    is_compiling, has_gradients = torch.compiler.is_compiling, torch.is_grad_enabled
     original, seen = getattr(owner, _NAME), harmless(see)
+    seen_beside = torch._disable_dynamo(seen)  # noqa: SLF001 - as DDP does with what it calls next
 
     @functools.wraps(original)
     def begin_pass(self: Any, *inputs: Any, **named: Any) -> Any:
         if not is_compiling():
             seen(self, inputs, named)
+        elif has_gradients() and not getattr(self, "_use_python_reducer", True):  # else DDP ends the graph anyway
+            seen_beside(self, inputs, named)
         return original(self, *inputs, **named)
 
     setattr(owner, _NAME, begin_pass)

@@ -46,7 +46,7 @@ WELL_TOO = {
     "growing_ones": (7, 0),
     "copied_and_saved": (7, 7),
     "two_models": (7, 7),
-    "compiled_around": (0, 0),
+    "compiled_around": (7, 7),
     "compiled_within": (7, 7),
     "evaluated": (7, 7),
     "other_rate": (7, 7),
