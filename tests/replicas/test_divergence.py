@@ -110,7 +110,7 @@ def test_a_file_that_says_what_cannot_be_is_not_believed(change: dict[str, objec
     assert len(find({0: odd, 1: replica(), 2: odd, 3: replica()})) == int("newest" in change)
 
 
-def test_a_job_that_trains_on_is_degraded_and_the_replica_never_hides_a_hang() -> None:
+def test_a_job_of_which_nothing_else_is_known_is_degraded() -> None:
     ranks = {0: replica(), 1: replica(), 2: replica(apart(5)), 3: replica()}
     report = judge(EvidenceView.of(list(evidence(ranks))), Circumstances(decided_at="2026-11-30T00:00:00Z"))
     assert report.verdict is not None

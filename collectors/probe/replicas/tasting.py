@@ -2,7 +2,7 @@
 
 It is not the data, and the data cannot be had from it. What is not understood as a whole - an object that is no tensor, list
 or mapping might hold the batch itself - has no fingerprint; nor have tensors that say little, like ones or a mask.
-Cost: some six small operations a tensor, for `MOST_TENSORS` at most.
+Cost: some six small operations a tensor, for the `MOST_TENSORS` largest that lie on one device.
 """
 
 import zlib
@@ -40,7 +40,8 @@ def taste(arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Taste | None:
         tensors = list(_find_tensors((arguments, named), 0))
     except _StrangeError:
         return None
-    chosen = [tensor for tensor in tensors if tensor.device == tensors[0].device and tensor.numel()][:MOST_TENSORS]
+    largest = sorted(tensors, key=torch.Tensor.numel, reverse=True)[:MOST_TENSORS]
+    chosen = [tensor for tensor in largest if tensor.device == largest[0].device and tensor.numel()]
     if sum(tensor.numel() for tensor in chosen) < LEAST_NUMBERS:
         return None
     form = ";".join(f"{tuple(tensor.shape)}{tensor.dtype}" for tensor in tensors)

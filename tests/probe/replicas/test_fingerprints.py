@@ -74,6 +74,13 @@ def test_a_batch_is_told_from_another_wherever_its_contents_lie() -> None:
     assert tell(**batch) != tell(**{**batch, "input_ids": rows + 1})
 
 
+def test_the_largest_tensors_count() -> None:
+    small = [torch.rand(16) for _ in range(9)]
+    batch = torch.rand(8, 8)
+    assert tell(small, batch) != tell(small, batch + 1)
+    assert tell(torch.empty(8, device="meta"), batch) == tell(torch.empty(8, device="meta"), batch) != 0
+
+
 class Batch:
     """What nobody knows."""
 
