@@ -4,9 +4,9 @@ DDP promises that replicas are equal whenever a pass begins that it will synchro
 So there the weights are looked at, in the first such pass after a step of `replica_format.is_due`: a step by the page's count.
 How many passes there were is kept with it, since programs that differ in it cannot be compared.
 
-Not looked at: what is in a graph of CUDA; DDP with a hook that may leave replicas unequal for a while, or with steps of which no
-pass was synchronised, as in local SGD; and any other module but the first that trains, until that is gone. Cost: 1 us a pass,
-and 1 ms every 64th step.
+Not looked at: what is in a graph of CUDA; DDP with a hook that may leave replicas unequal for a while, or with steps of which
+no pass was synchronised, as in local SGD; and any other module but the first that trains, until that is gone. Cost: 1 us a
+pass, and 1 ms every 64th step.
 """
 
 import time
