@@ -29,6 +29,7 @@ EXIT_CODES = {
     "pardbg run": {0},
     "pardbg incidents": {0},
     "pardbg dashboards": {0},
+    "pardbg layout": {3},
 }
 PID = "4711"
 

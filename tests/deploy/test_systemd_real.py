@@ -18,19 +18,21 @@ import pytest
 from tests.deploy.booted import Booted, booted, why_not
 from tests.deploy.rank_program import STEP
 
-SYSTEMD = Path(__file__).resolve().parents[2] / "deploy/systemd"
+ROOT = Path(__file__).resolve().parents[2]
+SYSTEMD = ROOT / "deploy/systemd"
 UNIT = (SYSTEMD / "pardbg-agent.service").read_text()
 ATTACH = (SYSTEMD / "attach.conf").read_text()
 NOBODY = 65534
 WITHIN_S = 60.0
-CONTAINER = """\
+CONTAINER = f"""\
 [Service]
 CapabilityBoundingSet=
 CapabilityBoundingSet=CAP_SYS_PTRACE CAP_DAC_READ_SEARCH
 ProtectSystem=strict
 PrivateTmp=yes
+BindReadOnlyPaths={ROOT}
 """
-"""What an agent in a pod of the Helm chart has: two capabilities, and a mount namespace of its own."""
+"""What an agent in a pod of the Helm chart has: two capabilities, and a mount namespace of its own; we may lie in /tmp."""
 PARDBG = "/opt/pardbg/bin/pardbg"
 PREPARE = f"""\
 mkdir -p /opt/pardbg/bin

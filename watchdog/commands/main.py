@@ -25,6 +25,7 @@ COMMANDS = {
     "demo": "Start a small real job with a planted fault and scan it while it hangs.",
     "doctor": "Say what on this machine would keep pardbg from seeing a job.",
     "incidents": "Show the hangs that the agent has found and kept.",
+    "layout": "Check a parallel layout: what cannot work, who is in which group, what it costs.",
     "moe": "Say how a model with experts routes, layer by layer, the worst first.",
     "run": "Start a job so that every later scan sees more of it.",
     "scan": "Say which rank of a running job is to blame.",

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from pardbg.watchdog.errors import InputError
+from pardbg.watchdog.layout.grid import Grid
 
 WORLD = "world"
 AXIS_DESCRIPTIONS = {
@@ -82,13 +83,15 @@ class ParallelLayout:
 
     def coordinates(self, rank: int) -> Coordinates:
         """Where the rank stands on each axis."""
-        rest, tp = divmod(rank, self.tp)
-        pp, dp = divmod(rest, self.dp)
-        return Coordinates(tp=tp, dp=dp, pp=pp)
+        return Coordinates(**{axis.name: axis.place_of(rank) for axis in self._grid.axes})
 
     def groups_by_axis(self, rank: int) -> dict[str, Group]:
         """The group of each axis that the rank is in. Axes of size 1 have none."""
         return self._memberships[rank]
+
+    @cached_property
+    def _grid(self) -> Grid:
+        return Grid.of({"tp": self.tp, "dp": self.dp, "pp": self.pp})
 
     @cached_property
     def _memberships(self) -> tuple[dict[str, Group], ...]:
@@ -105,13 +108,11 @@ class ParallelLayout:
         return tuple(groups)
 
     def _members(self) -> list[tuple[str, tuple[int, ...]]]:
-        stage_size = self.tp * self.dp
-        stages = [range(first, first + stage_size) for first in range(0, self.world_size, stage_size)]
-        replicas = [tuple(stage[lane :: self.tp]) for stage in stages for lane in range(self.tp)]
+        replicas = self._grid["dp"].groups()
         by_axis = {
             "dp": replicas,
-            "tp": [tuple(stage[first : first + self.tp]) for stage in stages for first in range(0, stage_size, self.tp)],
-            "pp": [tuple(stage[place] for stage in stages) for place in range(stage_size)],
+            "tp": self._grid["tp"].groups(),
+            "pp": self._grid["pp"].groups(),
             "ep": [ranks[first : first + self.ep] for ranks in replicas for first in range(0, self.dp, self.ep)],
         }
         return [(axis, ranks) for axis, members in by_axis.items() for ranks in members if len(ranks) > 1]
