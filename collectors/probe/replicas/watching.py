@@ -25,7 +25,7 @@ from ..routing.copying import Copier
 from ..steps import Ledger
 from .keeping import Keeper
 from .tasting import digest, taste
-from .weighing import count_seen, find_fitting, spread, weigh
+from .weighing import Cut, find_cut, find_fitting, spread, take, weigh
 
 EXACT_HOOKS = frozenset({"allreduce_hook", "fp16_compress_hook", "bf16_compress_hook", "_reducer_allreduce_and_upcast_hook"})
 """Communication hooks of DDP after which all replicas hold the same gradient in every step."""
@@ -50,6 +50,7 @@ class Replicas:
         self._copier = Copier()
         self._known: Callable[[], Any] = _nothing
         self._places: list[int] = []
+        self._cuts: list[Cut] = []
         self._ordinal = self._forward = 0
         self._last_step = self._loose_step = -1
         self._look = harmless(self._take)
@@ -100,6 +101,7 @@ class Replicas:
         places = spread(fitting, form.MOST_PARTS)
         if self._keeper is None or len(members) < 2 or not places or not _keeps_equal(ddp):
             return
+        cuts = [find_cut(parameters[place]) for place in places]
         self._keeper.begin(
             form.Head(
                 self._ordinal,
@@ -107,11 +109,11 @@ class Replicas:
                 len(members),
                 len(fitting),
                 len(places),
-                sum(count_seen(parameters[place]) for place in places),
+                sum(int(take(parameters[place], cut).numel()) for place, cut in zip(places, cuts, strict=True)),
                 sum(int(parameters[place].numel()) for place in fitting),
             )
         )
-        self._places = places
+        self._places, self._cuts = places, cuts
 
     def _take(self, ddp: Any, step: int, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
         if not _keeps_equal(ddp):
@@ -121,7 +123,7 @@ class Replicas:
             return
         parameters = ddp._module_parameters  # noqa: SLF001
         with torch.no_grad(), torch._C.DisableTorchFunction():  # noqa: SLF001
-            sums = weigh([parameters[place] for place in self._places])
+            sums = weigh([parameters[place] for place in self._places], self._cuts)
             tasted = None if ddp.parameters_to_ignore else taste(arguments, named)  # with parts of their own ranks may share it
             told, has_told = None, False
             if tasted is not None and tasted.told.device == sums.device:

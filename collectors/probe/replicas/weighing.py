@@ -4,13 +4,15 @@ A bit that flips changes the sum of its parameter, if it is among the numbers th
 Cost: two or three small operations a parameter, and one reading of what is looked at.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
 
 MOST_ON = {"cpu": 2**12, "cuda": 2**20}
 """Numbers of one parameter, by kind of device; others are not looked at."""
+Cut = tuple[int | slice, ...]
+"""The part of a parameter that is looked at, as an index; empty for all of it."""
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -28,14 +30,30 @@ def spread(places: Sequence[int], most: int) -> list[int]:
     return [places[number * len(places) // most] for number in range(most)] if len(places) > most else list(places)
 
 
-def weigh(parameters: Sequence[torch.Tensor]) -> torch.Tensor:
+def weigh(parameters: Iterable[torch.Tensor], cuts: Iterable[Cut]) -> torch.Tensor:
     """A sum for each, int64, on their device. Call it without gradients."""
-    return torch.stack([view_integers(_cut(parameter.detach())).sum(dtype=torch.int64) for parameter in parameters])
+    parts = (view_integers(take(parameter, cut)) for parameter, cut in zip(parameters, cuts, strict=True))
+    return torch.stack([part.sum(dtype=torch.int64) for part in parts])
 
 
-def count_seen(parameter: torch.Tensor) -> int:
-    """How many numbers of it are looked at."""
-    return int(_cut(parameter.detach()).numel())
+def take(parameter: torch.Tensor, cut: Cut) -> torch.Tensor:
+    """What is looked at, without a copy."""
+    own = parameter.detach()
+    return own[cut] if cut else own
+
+
+def find_cut(parameter: torch.Tensor) -> Cut:
+    """What of it is looked at: as many of its first rows as may be, or of the first of them, if one is too much."""
+    most, count, shape, cut = MOST_ON[parameter.device.type], parameter.numel(), parameter.shape, []
+    if count <= most:
+        return ()
+    for size in shape[:-1]:
+        if size * most >= count:
+            break
+        cut.append(0)
+        count //= size
+    size = shape[len(cut)]
+    return (*cut, slice(max(1, size * most // count)))
 
 
 def view_integers(tensor: torch.Tensor) -> torch.Tensor:
@@ -43,17 +61,6 @@ def view_integers(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.is_complex():
         tensor = torch.view_as_real(tensor)
     return tensor.view(_INTEGERS[tensor.element_size()]) if tensor.is_floating_point() else tensor
-
-
-def _cut(tensor: torch.Tensor) -> torch.Tensor:
-    """Its first rows, without a copy."""
-    most, count = MOST_ON[tensor.device.type], tensor.numel()
-    if count <= most:
-        return tensor
-    while tensor.dim() > 1 and tensor.shape[0] * most < count:  # a row is too much
-        tensor = tensor[0]
-        count = tensor.numel()
-    return tensor[: max(1, tensor.shape[0] * most // count)] if count > most else tensor
 
 
 def _is_plain(parameter: Any) -> bool:

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from pardbg.collectors.probe.replicas.tasting import digest, taste
-from pardbg.collectors.probe.replicas.weighing import MOST_ON, count_seen, find_fitting, spread, weigh
+from pardbg.collectors.probe.replicas.weighing import MOST_ON, find_cut, find_fitting, spread, take, weigh
 from tests.probe.routing.test_waiting import NoWaiting
 
 
@@ -24,32 +24,28 @@ def tell(*arguments: Any, **named: Any) -> int:
 def test_every_bit_of_a_weight_counts(kind: torch.dtype) -> None:
     torch.manual_seed(1)
     parameter = torch.randn(7, 5).to(kind)
-    (before,) = weigh([parameter]).tolist()
+    (before,) = weigh([parameter], [()]).tolist()
     bits = parameter.view({2: torch.int16, 4: torch.int32, 8: torch.int64}[parameter.element_size()])
     for bit in range(8 * parameter.element_size() - 1):
         bits[3, 2] ^= 1 << bit
-        assert weigh([parameter]).tolist() != [before], bit
+        assert weigh([parameter], [()]).tolist() != [before], bit
         bits[3, 2] ^= 1 << bit
-    assert weigh([parameter]).tolist() == [before]
+    assert weigh([parameter], [()]).tolist() == [before]
 
 
 def test_how_a_weight_lies_in_memory_does_not_count() -> None:
     weight = torch.randn(4, 3, 5, 5)
-    assert weigh([weight]).tolist() == weigh([weight.contiguous(memory_format=torch.channels_last)]).tolist()
+    assert weigh([weight], [()]).tolist() == weigh([weight.contiguous(memory_format=torch.channels_last)], [()]).tolist()
 
 
 def test_of_a_large_weight_a_part_is_read_without_a_copy() -> None:
     most = MOST_ON["cpu"]
-    assert [count_seen(torch.empty(shape)) for shape in ((most,), (most + 1,), (2 * most, 2), (3, most, 2), (2, 2 * most))] == [
-        most,
-        most,
-        most,
-        most,
-        most,
-    ]
+    shapes = ((most,), (most + 1,), (2 * most, 2), (3, most, 2), (2, 2 * most), (2 * most, 1), (1, 3 * most))
+    assert {take(tensor, find_cut(tensor)).numel() for tensor in map(torch.empty, shapes)} == {most}
+    assert find_cut(torch.empty(most)) == ()
     weight = torch.zeros(2 * most, 2)
     weight[most:] = 1
-    assert weigh([weight]).tolist() == [0]
+    assert weigh([weight], [find_cut(weight)]).tolist() == [0]
 
 
 def test_parameters_that_train_and_lie_together_are_looked_at() -> None:
@@ -108,6 +104,6 @@ def test_what_says_little_or_is_not_understood_has_no_fingerprint(arguments: tup
 def test_no_operation_waits_for_the_device() -> None:
     parameters = [nn.Parameter(torch.rand(9, 7)), nn.Parameter(torch.rand(3).bfloat16())]
     with NoWaiting() as seen, torch.no_grad():
-        assert weigh(parameters).shape == (2,)
+        assert weigh(parameters, [(), (slice(2),)]).shape == (2,)
         assert taste((torch.rand(8, 8), [torch.randint(9, (64,))]), {"mask": torch.rand(9, 9) > 0.5, "z": torch.rand(4) * 1j})
     assert {"sum", "stack", "cat"} <= seen.names
