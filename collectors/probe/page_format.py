@@ -9,6 +9,8 @@ import struct
 import zlib
 from typing import Any, NamedTuple
 
+from .replica_format import SIZE as REPLICA_SIZE
+
 PAGE_SIZE = 4096
 MAGIC = b"PARDBG\x00\x01"
 _HEADER = struct.Struct("<8sIIQ")  # magic, page size, pid, created_ns
@@ -70,15 +72,23 @@ END_AT_ONCE = 2
 END_EXCEPTION = 3
 """An exception that nobody caught."""
 
-Record = StepRecord | PhaseRecord | MemoryRecord | EndingRecord
+
+class ReplicaRecord(NamedTuple):
+    """The replica that the rank holds; see `replica_format.py`. Zeros at the end may be missing."""
+
+    body: bytes
+
+
+Record = StepRecord | PhaseRecord | MemoryRecord | EndingRecord | ReplicaRecord
 
 _LAYOUT: dict[type[Record], tuple[int, struct.Struct]] = {
     StepRecord: (64, struct.Struct("<QQQQQQ")),
     PhaseRecord: (128, struct.Struct("<QI36s")),
     MemoryRecord: (192, struct.Struct("<QQQQ")),
     EndingRecord: (256, struct.Struct("<QIiq512s1024s")),
+    ReplicaRecord: (1856, struct.Struct(f"<{REPLICA_SIZE}s")),
 }
-"""Where each record lies. What comes behind is kept free for counters of routing."""
+"""Where each record lies."""
 
 
 class TornError(Exception):

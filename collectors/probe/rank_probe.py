@@ -18,6 +18,7 @@ from .page import Page, is_in_memory
 from .page_format import END_EXCEPTION
 from .phases import CHECKPOINT, EVALUATION, Phases
 from .recorder_places import DUMP_VARIABLES, PIPE_VARIABLE, drop_old_names, make_attempt_folder, move_dumps, move_pipe
+from .replica_watch import ReplicaWatch
 from .routing_watch import RoutingWatch
 from .signals import Signals, allow_tracing
 from .steps import Ledger, Steps
@@ -35,7 +36,7 @@ class RankProbe:
         self._life: _Life | None = None
         self._heard: list[Callable[[Phases], None]] = []
         self._signals = Signals()
-        self._routing = RoutingWatch()
+        self._routing, self._replicas = RoutingWatch(), ReplicaWatch()
         os.register_at_fork(after_in_child=harmless(self._signals.lead_nowhere))
 
     def see_torch(self, c10d: ModuleType) -> None:
@@ -72,7 +73,7 @@ class RankProbe:
 
     def _begin(self, c10d: ModuleType) -> None:
         self._life = None
-        self._life = _Life(c10d, self._signals, self._routing)
+        self._life = _Life(c10d, self._signals, self._routing, self._replicas)
         if self._life.phases is not None:
             for tell in self._heard:
                 harmless(tell)(self._life.phases)
@@ -86,7 +87,7 @@ class RankProbe:
 class _Life:
     """One process, from the moment it can be a rank."""
 
-    def __init__(self, c10d: ModuleType, signals: Signals, routing: RoutingWatch) -> None:
+    def __init__(self, c10d: ModuleType, signals: Signals, routing: RoutingWatch, replicas: ReplicaWatch) -> None:
         """Makes the folder and listens to the process's end.
 
         Raises:
@@ -104,7 +105,7 @@ class _Life:
         self._folder = self._make_folder()
         self._page = harmless(self._make_page)()
         self._signals = signals
-        self._routing = routing
+        self._routing, self._replicas = routing, replicas
         self.phases = Phases(self._page, self._ledger, self.is_ours) if self._page is not None else None
         os.environ[OWNER_VARIABLE] = str(self._pid)
         self._begin()
@@ -143,6 +144,7 @@ class _Life:
         steps = Steps(self._page, self._ledger, self._here, self.phases.stack)
         steps.end_evaluation = self.phases.end_evaluation
         harmless(self._routing.start)(steps, self._at(places.ROUTING_FILE), self._ledger, self._here)
+        harmless(self._replicas.start)(self._page, self._ledger, self._here)
         harmless(steps.listen)()
         harmless(self.phases.wrap)(torch, "save", CHECKPOINT)
         harmless(self.phases.wrap_start)(torch.nn.Module, "eval", EVALUATION)

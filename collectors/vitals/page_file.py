@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pardbg.collectors.live.probe.place import check_folder, folder_of, read_own_words
 from pardbg.collectors.live.recorders.trusted_file import RefusedError
-from pardbg.collectors.parsing.page import parse_page
+from pardbg.collectors.parsing.page import parse_signs
 from pardbg.collectors.probe.page_format import PAGE_SIZE
 from pardbg.collectors.probe.places import PAGE_FILE, ROOT_VARIABLE
 from pardbg.collectors.vitals.inside_page import OnDiskError, open_inside_page
@@ -34,7 +34,7 @@ class PageFile:
     def read(self) -> Heartbeat | None:
         """What it says now; None if it is torn or spoilt."""
         try:
-            return parse_page(iter(lambda: os.pread(self._descriptor, PAGE_SIZE, 0), b""), self._pid)
+            return parse_signs(iter(lambda: os.pread(self._descriptor, PAGE_SIZE, 0), b""), self._pid)
         except (ParseError, OSError):
             return None
 

@@ -11,11 +11,21 @@ from tests.mutation.hangs import HANGS
 from tests.mutation.hardware import HARDWARE
 from tests.mutation.layout import LAYOUTS
 from tests.mutation.logs import LOGS
+from tests.mutation.replicas import REPLICAS
 from tests.mutation.routing import ROUTING
 from tests.mutation.stragglers import STRAGGLERS
 from tests.mutation.tree import FAILED, PASSED, Tree
 
-EDITS = (*(edit for rule in RULES for edit in rule.broken_by), *LOGS, *HARDWARE, *STRAGGLERS, *ROUTING, *HANGS, *LAYOUTS)
+EDITS = (
+    *(edit for rule in RULES for edit in rule.broken_by),
+    *LOGS,
+    *HARDWARE,
+    *STRAGGLERS,
+    *ROUTING,
+    *HANGS,
+    *LAYOUTS,
+    *REPLICAS,
+)
 NAME = re.compile(r"^def (test_\w+)", re.MULTILINE)
 
 

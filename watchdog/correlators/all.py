@@ -38,6 +38,7 @@ from pardbg.watchdog.correlators import (
     logged_wait,
     logged_ways,
     missing_participant,
+    replica_divergence,
     routing,
     slow_by_signs,
     straggler,
@@ -97,6 +98,7 @@ CORRELATORS_OF_ALL: tuple[Correlator, ...] = (
     slow_by_signs.correlate,
     traced_steps.correlate,
     traced_kernels.correlate,
+    replica_divergence.correlate,
     routing.correlate,
     ep_load.correlate,
 )

@@ -27,7 +27,7 @@ from pardbg.watchdog.judge.patience import Haste, find_haste
 from pardbg.watchdog.judge.precedence import clear_of_blame, clear_victims, rank_findings
 from pardbg.watchdog.model.evidence import Absence, SchedulerEnding, SoftwareSeen, Stack
 from pardbg.watchdog.model.garbage import without_garbage_collection
-from pardbg.watchdog.model.names import ROUTING_KINDS, AbsenceReason, CollectorName, Confidence, JobSource, Kind, Status
+from pardbg.watchdog.model.names import ILLNESSES, AbsenceReason, CollectorName, Confidence, JobSource, Kind, Status
 from pardbg.watchdog.model.reach import NO_WAY, Reach
 from pardbg.watchdog.model.report import Coverage, EvidenceLine, Finding, Job, Report, Software, Unknown
 from pardbg.watchdog.model.routing import RoutingSeries
@@ -81,12 +81,12 @@ def judge_situation(situation: Situation, circumstances: Circumstances) -> Repor
     haste = find_haste(situation, findings[0]) if findings else None
     if haste:
         findings, set_aside = (), ()
-    blaming = [finding for finding in findings if finding.kind not in ROUTING_KINDS]  # a hot rank may be the victim of a hang
+    blaming = [finding for finding in findings if finding.kind not in ILLNESSES]  # who is ill may be the victim of a hang
     blamed = frozenset(subject.rank for finding in blaming for subject in finding.culprits if subject.rank is not None)
     findings = tuple(clear_victims(_with_stacks(situation, finding), blamed) for finding in findings)
     verdict = findings[0] if findings else None
     set_aside = tuple(clear_of_blame(finding, blamed) for finding in set_aside)
-    if verdict is not None and verdict.kind not in ROUTING_KINDS:
+    if verdict is not None and verdict.kind not in ILLNESSES:
         set_aside += find_consequences(situation, verdict, blamed)
     unknowns = (*_unknowns(view), *old_pictures(situation), *_unsaid(situation, verdict))
     unknowns += unread_errors(view) if verdict is None else ()
@@ -181,10 +181,10 @@ def _status(situation: Situation, verdict: Finding | None, motion: str) -> tuple
     if verdict is None:
         return _status_without_verdict(situation, motion)
     doubt = doubt_of_moments(situation, verdict)
-    if doubt or verdict.kind not in {Kind.CONFIG_MISMATCH, *ROUTING_KINDS}:
+    if doubt or verdict.kind not in {Kind.CONFIG_MISMATCH, *ILLNESSES}:
         return Status.UNDETERMINED if doubt else _status_of(situation, verdict), doubt
     status, note = _status_without_verdict(situation, motion)
-    if verdict.kind in ROUTING_KINDS:  # certain, whatever was not seen of the rest
+    if verdict.kind in ILLNESSES:  # certain, whatever was not seen of the rest
         return (status if status is Status.FAILED else Status.DEGRADED), note
     return (Status.DEGRADED if status is Status.HEALTHY else status), note
 

@@ -8,7 +8,7 @@ from pardbg.watchdog.correlators.situation import NS_PER_S, Situation
 from pardbg.watchdog.graph.motion import oldest_wait_s
 from pardbg.watchdog.model.base import Noun
 from pardbg.watchdog.model.log_event import WAITS
-from pardbg.watchdog.model.names import ROUTING_KINDS, Cause, Kind
+from pardbg.watchdog.model.names import ILLNESSES, Cause, Kind
 from pardbg.watchdog.model.pauses import longest_gap_ns
 from pardbg.watchdog.model.report import Finding
 from pardbg.watchdog.store.dump_times import dump_times_ns
@@ -17,7 +17,7 @@ LEAST_WAIT_S = 5.0
 START_WAIT_S = 30.0  # ranks do not start at once
 GAPS = 3  # times the longest pause the job has made before
 LONGEST_PATIENCE_S = 600.0  # with dumps: after the usual timeout of collectives their watchdogs have called it a hang, too
-CERTAIN = frozenset({Kind.DEAD_RANK, Kind.SLOW_PHASE, Kind.STRAGGLER, Kind.CONFIG_MISMATCH, *ROUTING_KINDS})
+CERTAIN = frozenset({Kind.DEAD_RANK, Kind.SLOW_PHASE, Kind.STRAGGLER, Kind.CONFIG_MISMATCH, *ILLNESSES})
 
 
 class Haste(Noun, frozen=True, kw_only=True):

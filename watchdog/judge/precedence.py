@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from pardbg.watchdog.model.names import ROUTING_KINDS, Cause, Kind
+from pardbg.watchdog.model.names import ILLNESSES, ROUTING_KINDS, Cause, Kind
 from pardbg.watchdog.model.report import Finding
 
 ORDER = (
@@ -23,7 +23,7 @@ ORDER = (
     Kind.STRAGGLER,
     Kind.SLOW_PHASE,
     Kind.INSUFFICIENT_EVIDENCE,
-    *ROUTING_KINDS,
+    *ILLNESSES,
     Kind.CONFIG_MISMATCH,
 )
 """When several kinds fit, the first is the verdict (contract). An initialisation that is stuck is a missing participant."""
@@ -69,7 +69,7 @@ def _precedence(finding: Finding, first_steps: Mapping[int, int]) -> tuple[int, 
 def follows(finding: Finding, cause: Finding) -> bool:
     """Whether ``finding`` is nothing but a consequence of ``cause``."""
     if finding.kind is Kind.INSUFFICIENT_EVIDENCE:
-        return cause.kind not in {Kind.INSUFFICIENT_EVIDENCE, *ROUTING_KINDS}  # routing makes nobody wait for ever
+        return cause.kind not in {Kind.INSUFFICIENT_EVIDENCE, *ILLNESSES}  # these make nobody wait for ever
     if finding.kind is Kind.GROUP_MISMATCH:
         return cause.kind is Kind.GROUP_MISMATCH and cause is not finding and _named(finding) == _named(cause)
     if Kind.DEAD_RANK in {finding.kind, cause.kind}:

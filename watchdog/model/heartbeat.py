@@ -3,6 +3,7 @@
 from enum import Enum
 
 from pardbg.watchdog.model.base import Noun
+from pardbg.watchdog.model.replica import ReplicaSeen
 
 
 class EndingKind(str, Enum):
@@ -52,6 +53,7 @@ class Heartbeat(Noun, frozen=True, kw_only=True, tag="heartbeat"):
         oom_kills: processes of its memory cgroup that the kernel had killed when the rank started.
         later_oom_kills: the same after the rank has ended, by its peers' last words or the cgroup's own count.
         ending: its last word; None while it lives, and for ever if it was killed by SIGKILL.
+        replica: the replica that it holds, where it was looked at.
     """
 
     sample: int = 0
@@ -69,3 +71,4 @@ class Heartbeat(Noun, frozen=True, kw_only=True, tag="heartbeat"):
     oom_kills: int | None = None
     later_oom_kills: int | None = None
     ending: Ending | None = None
+    replica: ReplicaSeen | None = None

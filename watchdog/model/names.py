@@ -41,6 +41,9 @@ ROUTING_KINDS = (
 )
 """The illnesses of MoE routing, causes before consequences."""
 
+ILLNESSES = (Kind.REPLICA_DIVERGENCE, *ROUTING_KINDS)
+"""What is wrong with training that goes on: it makes nobody wait, and is certain whatever was not seen of the rest."""
+
 
 class Cause(str, Enum):
     """Why the culprit is where it is. The contract lists which causes go with which kind."""

@@ -45,10 +45,19 @@ class Copier:
             torch._foreach_zero_(list(rows))
             if gradients is not None:
                 staged[: len(gradients), GRADIENT].copy_(gradients, non_blocking=True)
-            if staged.device.type not in self._asynchronous:
-                self._waiting.append(_Waiting(Sums(staged.cpu(), note), staged, None))
-            elif len(self._waiting) < MOST_WAITING:
-                self._waiting.append(self._begin(staged, note))
+            self.send(staged, note)
+
+    def send(self, staged: torch.Tensor, note: Any) -> None:
+        """Begins to copy what nobody else will change."""
+        if staged.device.type not in self._asynchronous:
+            self._waiting.append(_Waiting(Sums(staged.cpu(), note), staged, None))
+        elif len(self._waiting) < MOST_WAITING:
+            self._waiting.append(self._begin(staged, note))
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something is on its way, or has arrived and was not asked for."""
+        return bool(self._waiting)
 
     def finished(self) -> Iterator[Sums]:
         """Those that have arrived, oldest first."""
