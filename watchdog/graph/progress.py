@@ -161,9 +161,13 @@ def trace_progress(view: EvidenceView, groups: Groups) -> Progress:
 
 
 def _note_behind(progress: Progress) -> None:
+    recordings = progress.view.recordings
     for group, seq in progress.proven.items():
         for rank in progress.groups.groups[group].ranks:
-            if rank in progress.view.recordings and progress.recorded_arrival(rank, group, seq) is Arrival.ABSENT:
+            lane = progress.lanes.get((rank, group))
+            if lane is not None and lane.newest is not None and lane.newest >= seq:
+                continue  # nearly all
+            if rank in recordings and progress.recorded_arrival(rank, group, seq) is Arrival.ABSENT:
                 progress.behind.setdefault(rank, group)
 
 

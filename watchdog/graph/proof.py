@@ -10,6 +10,7 @@ root, whose root may be done alone, nor for an all-to-all, which sends nothing t
 """
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from math import prod
 
 from pardbg.watchdog.graph.groups import Group
@@ -17,6 +18,7 @@ from pardbg.watchdog.model.operations import DEVICE_BACKENDS, EQUAL_SIZE_OPS, RO
 from pardbg.watchdog.model.recording import Operation, Recording, Signature
 
 _PROVING = EQUAL_SIZE_OPS - ROOTED_OPS
+_NEWEST = 256  # collectives of a rank in a group that are looked at: in some groups none proves anything
 
 
 def proven_entries(
@@ -24,7 +26,7 @@ def proven_entries(
 ) -> dict[int, int]:
     """Per group the newest collective that all its members have entered, since one of them has finished it.
 
-    Groups whose members contradict each other prove nothing. Cost: the newest few operations of each rank in each group.
+    Groups whose members contradict each other prove nothing. Cost: few of each rank's newest operations.
 
     Args:
         recordings: by rank.
@@ -32,13 +34,17 @@ def proven_entries(
         issued: the collectives of each rank in each group, by their sequence number, oldest first.
     """
     contested = {group.index for group in groups if group.claims}
+    proving: dict[int, frozenset[int]] = {}  # by identity: most ranks share their tables
     proven: dict[int, int] = {}
     for (rank, group), collectives in issued.items():
         signatures, known = recordings[rank].signatures, proven.get(group, 0)
-        for operation in reversed(collectives.values()):
-            if operation.seq <= known or group in contested:
+        if id(signatures) not in proving:
+            proving[id(signatures)] = frozenset(index for index, signature in enumerate(signatures) if _proves(signature))
+        able = proving[id(signatures)] if group not in contested else frozenset()
+        for operation in islice(reversed(collectives.values()), _NEWEST if able else 0):
+            if operation.seq <= known:
                 break
-            if operation.is_done and _proves(signatures[operation.signature]):
+            if operation.is_done and operation.signature in able:
                 proven[group] = operation.seq
                 break
     return proven
