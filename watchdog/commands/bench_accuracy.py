@@ -27,7 +27,7 @@ Examples:
     multiple=True,
     default=(SMALL,),
     show_default=True,
-    help="World size of the simulated faults. Repeatable; 512 takes minutes, 4096 half an hour.",
+    help="World size of the simulated faults. Repeatable; 512 takes minutes, 4096 a quarter of an hour.",
 )
 @click.option("--no-peer", is_flag=True, help="Do not run torchfrtrace on the same dumps.")
 @click.option(
