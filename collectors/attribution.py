@@ -39,8 +39,9 @@ class ReadFile(Noun, frozen=True, kw_only=True):
         """The global rank that the file itself tells, by its name or by the only rank that signs its lines."""
         if self.read.parsed.content in OF_NO_RANK:
             return None
-        signers = self.read.parsed.signed_by
-        return next(iter(signers)) if self.name.rank is None and len(signers) == 1 else self.name.rank
+        signers, is_of_many = self.read.parsed.signed_by, self.read.parsed.is_of_many
+        is_signers = self.name.rank is None and len(signers) == 1 and not is_of_many
+        return next(iter(signers)) if is_signers else self.name.rank
 
     @property
     def local_rank(self) -> int | None:
@@ -72,14 +73,15 @@ def attribute(files: Sequence[ReadFile]) -> Iterator[Evidence]:
 
 
 def _without_false_ranks(files: Sequence[ReadFile]) -> list[ReadFile]:
-    """Logs whose name only ends in a number that is no rank: the world is smaller, or other ranks sign its lines."""
+    """Logs whose name only ends in a number that is no rank: the world is smaller, or others, or several, wrote its lines."""
     job = _find_job(files)
     size = (job.world_size if job is not None else None) or MAX_WORLD_SIZE
     kept = []
     for file in files:
         name, signers = file.name, file.read.parsed.signed_by
         is_log = file.read.parsed.content is Content.RANK_LOG
-        is_false = name.rank is not None and (name.rank >= size or bool(signers - {name.rank}))
+        is_of_others = bool(signers - {name.rank}) or file.read.parsed.is_of_many
+        is_false = name.rank is not None and (name.rank >= size or is_of_others)
         kept.append(replace(file, name=replace(name, rank=None)) if is_log and name.is_guess and is_false else file)
     return kept
 

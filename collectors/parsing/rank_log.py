@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from pardbg.collectors.parsing.caught import has_left_program, is_head_of_record, is_head_of_survivor
 from pardbg.collectors.parsing.consequences import Standing, judge_exception
 from pardbg.collectors.parsing.line_prefix import is_relabelled, is_signed, signer_of, signers, split_prefix
 from pardbg.collectors.parsing.log_lines import read_time
@@ -109,6 +110,8 @@ class _Stream:
         self._frame_line = ""
         self._is_chained = False
         self._chain_next = False
+        self._is_survived = False
+        self._is_logged = False
 
     def feed(self, line: str, raw: str, above: str) -> None:
         """Takes the next line, the same as it was written, and the one above it, whoever wrote that."""
@@ -179,11 +182,15 @@ class _Stream:
         self._foreign_left = _MOST_FOREIGN_LINES
         self._is_skipped, self._skip_next = self._skip_next or says_survived(above), False
         self._is_chained, self._chain_next = self._chain_next, False
+        if not self._is_chained:
+            self._is_survived, self._is_logged = is_head_of_survivor(self._above), is_head_of_record(self._above)
         self._owner = self._reported_rank if label.lstrip().startswith("traceback") else self._rank
 
     def _read_open(self, line: str) -> None:
         if (frame := _FRAME.match(line)) is not None:
             name, number = frame["name"] or "<module>", int(frame["line"])
+            if self._frame is None and has_left_program(name):
+                self._is_logged = False
             self._frame = Frame(name=name.strip(), filename=frame["file"], line=number)
             self._foreign_left = _MOST_FOREIGN_LINES
             return
@@ -214,7 +221,8 @@ class _Stream:
         if standing is Standing.WRAPPER:
             return
         exception, first = hide_secrets(words.split("\n", 1)[0][:_LONGEST_EXCEPTION]), self._found.get(self._owner)
-        if first is not None:
+        is_caught = self._is_survived or self._is_logged
+        if first is not None and not (first.is_caught and not is_caught and standing is not Standing.PEER_LOST):
             self._add_other(first, exception)
             return
         self._found[self._owner] = LogTraceback(
@@ -224,6 +232,7 @@ class _Stream:
             at_ns=self._at_ns,
             is_signed=self._owner is not None and (self._is_hooked or self._owner != self._rank),
             is_doubtful=standing is Standing.UNSURE,
+            is_caught=is_caught,
         )
 
     def _add_other(self, first: LogTraceback, exception: str) -> None:

@@ -19,6 +19,7 @@ from pardbg.collectors.parsing.job_file import parse_job
 from pardbg.collectors.parsing.kernel_log import looks_like_kernel_log, parse_kernel_log
 from pardbg.collectors.parsing.kernel_times import parse_kernel_times
 from pardbg.collectors.parsing.log_events import parse_log_events, tells_events
+from pardbg.collectors.parsing.many_ranks import is_of_many_ranks
 from pardbg.collectors.parsing.process import PROCESS_SCHEMA, parse_process
 from pardbg.collectors.parsing.rank_log import LOG_TAIL_BYTES, find_ranks, is_rank_log, parse_rank_log
 from pardbg.collectors.parsing.ras_json import parse_ras_json
@@ -117,13 +118,15 @@ class Found(Noun, frozen=True, kw_only=True):
 class ParsedFile(Noun, frozen=True, kw_only=True):
     """What one file says.
 
-    ``signed_by`` are the ranks that sign its lines, where it is a log; ``saved`` is the evidence that a scan has kept.
+    ``signed_by`` are the ranks that sign its lines, where it is a log; ``is_of_many``: several ranks wrote it, signed or not.
+    ``saved`` is the evidence that a scan has kept.
     """
 
     content: Content
     found: tuple[Found, ...] = ()
     saved: tuple[Evidence, ...] = ()
     signed_by: frozenset[int] = frozenset()
+    is_of_many: bool = False
 
 
 class _Keys(msgspec.Struct):
@@ -214,7 +217,8 @@ def parse_as(content: Content, data: bytes) -> ParsedFile:
         is_silent = not raised and ending is None and not any(tells_fault(item.seen) for item in logged)
         last = last_errors(text) if is_silent else ()
         rest = (Found(observation=LogSeen(events=(), last_errors=last)),) if last or not told else ()  # that it was read
-        return ParsedFile(content=content, found=(*told, *rest), signed_by=find_ranks(text) | named)
+        signed_by, is_of_many = find_ranks(text) | named, is_of_many_ranks(text)
+        return ParsedFile(content=content, found=(*told, *rest), signed_by=signed_by, is_of_many=is_of_many)
     if content in _PARSERS_OF_RANKS:
         found = tuple(Found(rank=rank, observation=seen) for rank, seen in _PARSERS_OF_RANKS[content](data))
         return ParsedFile(content=content, found=found)

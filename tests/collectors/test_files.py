@@ -116,6 +116,10 @@ def test_log_signed_by_one_rank_is_that_ranks(tmp_path: Path) -> None:
         ("run-4711.log", "[rank2]: fine\n" + OWN, 2),
         ("node_3.log", "[rank2]: fine\n" + OWN, 2),  # who signs knows better
         ("log_3.txt", OWN, 3),
+        ("node_3.log", "[default0]:a\n[default1]:a\n" + OWN, None),
+        ("node_3.log", "[default0]:a\n[default1]:a\n[rank2]: fine\n" + OWN, None),
+        ("node_3.log", "[default1]:a\n" + OWN, 3),
+        ("rank_3.log", "[default0]:a\n[default1]:a\n" + OWN, 3),  # a name that says so stays
     ],
 )
 def test_last_number_of_a_name_is_a_rank_only_if_the_world_and_the_lines_allow_it(

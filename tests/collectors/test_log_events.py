@@ -107,6 +107,8 @@ def test_status_lines_of_three_generations(words: str, status: tuple[int, int, i
         ("ran out of memory with exception: CUDA out of memory. Skipping batch", OwnFailure(is_survived=True)),
         ("DeepEP dispatch forwarder timeout (RDMA meta), channel: 8, RDMA: 0", DispatchTimeout()),
         ("{'train_runtime': 93.1, 'epoch': 3.0}", TrainingDone()),
+        ("[rank1]: Training complete\n[rank2]: step 5 loss 1.0\n[rank1]: saved to ckpt", TrainingDone(rank=1)),
+        ("fold 1/5: training complete\nfold 2/5 step 1 loss 2.2\n", TrainingDone(is_passed=True)),
         (
             "node-a:12:99 [3] NCCL INFO comm 0x7f rank 5 nranks 8 cudaDev 3 busId 1b000 commId 0xab - Init COMPLETE",
             CommunicatorStep(process=NCCL, id="0xab", comm_rank=5, size=8, bus_id="1b000", step="Init COMPLETE"),

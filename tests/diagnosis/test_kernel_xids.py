@@ -145,6 +145,11 @@ def test_the_error_where_a_links_trouble_began_counts_and_its_peers_report_conse
     assert told(report_of(ALL_IN, peers + xid(149, gpu=3))) == (Kind.DEVICE_STUCK, Cause.NVLINK, {3})
 
 
+def test_a_clean_up_elsewhere_that_names_a_logged_error_as_its_cause_is_a_consequence() -> None:
+    peers = "".join(xid(45, gpu, more=", Ch 1 caused by previous Xid 149") for gpu in (0, 1, 2))
+    assert told(report_of(ALL_IN, xid(149, gpu=3) + peers)) == (Kind.DEVICE_STUCK, Cause.NVLINK, {3})
+
+
 def test_an_error_whose_own_line_is_lost_is_known_by_what_follows_from_it() -> None:
     peers = "".join(xid(45, gpu, more=", Ch 1 caused by previous Xid 145") for gpu in (0, 1, 2))
     report = report_of(ALL_IN, peers + xid(45, gpu=3, more=", Ch 1 caused by previous Xid 149"))

@@ -173,6 +173,16 @@ def test_sigkill_beside_an_error_may_be_the_launchers_own() -> None:
         assert candidates(report) == {0, 1}
 
 
+def test_the_only_sigkill_that_a_launcher_noticed_first_is_not_its_own() -> None:
+    """Who loses a peer ends with 1, and never by SIGKILL; an agent kills nobody before it has noticed a failure."""
+    first = torchrun_report({0: 1, 1: -9, 2: -15}, root=1)
+    assert told(report_of({"launcher.log": first})) == (Kind.DEAD_RANK, Cause.SIGNAL, {1})
+
+    elsewhere = {"other.log": torchrun_report({4: 1, 5: -15}, root=4, host="n2")}  # perhaps earlier
+    assert told(report_of({"launcher.log": first} | elsewhere))[2] == set()
+    assert told(report_of({"launcher.log": torchrun_report({0: 1, 1: -9, 2: -9}, root=1)}))[2] == set()
+
+
 def test_the_rank_that_its_watchdog_aborted_first_is_no_culprit() -> None:
     """T1: the agent ends all others with SIGTERM."""
     report = report_of({"launcher.log": torchrun_report({0: -6, 1: -15, 2: -15}, root=0), "rank0.log": timed_out(0, 41)})

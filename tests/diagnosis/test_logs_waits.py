@@ -276,6 +276,43 @@ def test_standing_still_after_the_training_is_a_matter_of_leaving() -> None:
     assert told(report_of(files | {"rank0.log": heartbeat(0, 2) + early} | job(2))) == NOTHING
 
 
+OVER = "2026-11-29 14:12:00,120 INFO Training finished. Total time 0:41:20\n"
+STEP = "2026-11-29 14:12:30,120 INFO step 107/5000 loss 2.11\n"
+
+
+def test_who_says_that_the_training_is_over_while_others_wait_is_the_one_to_look_at() -> None:
+    """He left early, or works on alone: the others wait in an operation of the training."""
+    waits = {f"rank{rank}.log": timed_out(rank, 41) for rank in (1, 2, 3)}
+    for more in ("", "2026-11-29 14:12:30,120 INFO eval batch 10/4000\n"):
+        report = report_of(waits | {"rank0.log": OVER + more} | job(4))
+        assert told(report) == NOTHING
+        assert candidates(report) == {0}
+        assert [len(finding.culprits) for finding in report.findings] == [0]
+    beats = {f"rank{rank}.log": heartbeat(rank, 2) for rank in (1, 2, 3)}
+    assert told(report_of(beats | {"rank0.log": OVER} | job(4)))[2] == set()
+
+
+def test_the_end_of_a_stage_or_of_an_earlier_run_is_no_end() -> None:
+    for more in (STEP, "+ torchrun finetune.py\n" + STEP):
+        files = {f"rank{rank}.log": OVER + more + heartbeat(rank, 2) for rank in range(2)}
+        assert told(report_of(files | job(2))) == NOTHING
+    shared = "".join(f"[rank{rank}]: {line}" for line in (OVER, STEP) for rank in range(2)) + heartbeat(0, 2) + heartbeat(1, 2)
+    assert told(report_of({"train.log": shared} | job(2))) == NOTHING
+    late = f"[rank0]: {OVER}[rank1]: {STEP}[rank1]: {OVER}" + heartbeat(0, 2) + heartbeat(1, 2)
+    assert told(report_of({"train.log": late} | job(2))) == (Kind.TEARDOWN_STUCK, None, {0, 1})
+
+
+def test_after_the_training_all_are_stuck_in_a_barrier_only_where_all_have_come_to_it() -> None:
+    def all_over(op: str, numel: int, ranks: int = 3) -> dict[str, str]:
+        return {f"rank{rank}.log": OVER + timed_out(rank, 41, op, numel) for rank in range(ranks)}
+
+    for op, numel in (("BARRIER", 0), ("ALLREDUCE", 1)):
+        assert told(report_of(all_over(op, numel) | job(3))) == (Kind.TEARDOWN_STUCK, None, {0, 1, 2})
+        assert told(report_of(all_over(op, numel, 2) | job(3))) == NOTHING
+        assert told(report_of(all_over(op, numel))) == NOTHING  # of how many ranks, nobody knows
+    assert told(report_of(all_over("ALLREDUCE", 1024) | job(3))) == NOTHING
+
+
 def test_who_prints_the_timeout_of_a_dispatch_is_a_victim() -> None:
     """C92."""
     files = {f"rank{rank}.log": "DeepEP timeout check failed: rank = 6, thread = 5, value = 1024)\n" for rank in range(3)}
@@ -311,7 +348,8 @@ def test_who_has_fewest_to_look_after_is_known_only_among_three_and_alone() -> N
 
 def test_a_wait_from_before_the_end_of_the_training_is_no_matter_of_leaving() -> None:
     over = "2026-11-29 14:40:00,120 INFO Training completed.\n"
-    files = {"rank0.log": over + heartbeat(0, 2), "rank1.log": timed_out(1, 41)}
+    early = heartbeat(1, 2).replace("1129 15:00", "1129 14:30")
+    files = {"rank0.log": over + heartbeat(0, 2), "rank1.log": early}
     assert told(report_of(files | job(2))) == NOTHING
 
 

@@ -101,33 +101,25 @@ def dumped(rings: Mapping[int, list[Entry]], after_s: float, *more: Evidence) ->
 ONE_MISSING = {0: ring(12, waits=1), 1: ring(12, waits=1), 2: ring(12, waits=1), 3: ring(12)}
 
 
-def test_wait_that_was_seconds_old_when_it_was_dumped_is_undetermined() -> None:
-    report = dumped(ONE_MISSING, 2.0)
+def test_wait_that_had_just_begun_when_it_was_dumped_is_undetermined() -> None:
+    report = dumped(ONE_MISSING, 0.0)
 
     assert told(report) == (Status.UNDETERMINED, None, set())
-    assert report.notes[0].startswith("still for 3.0 s; ")  # times of files are cut off to seconds: at most that old
-    assert "ask again in 3 s" in report.notes[0]
+    assert report.notes[0].startswith(
+        "still for 1.0 s; ask again in "
+    )  # times of files are cut off to seconds: at most that old
 
 
-@pytest.mark.parametrize("after_s", [8.0, 86_400.0, -3_600.0])
+@pytest.mark.parametrize("after_s", [2.0, 86_400.0, -3_600.0])
 def test_dumps_that_are_older_copied_or_of_another_clock_count_as_hung(after_s: float) -> None:
     assert told(dumped(ONE_MISSING, after_s)) == (Status.HUNG, Kind.MISSING_PARTICIPANT, {3})
-
-
-def test_wait_must_be_as_old_as_three_of_the_longest_pauses_but_not_older_than_a_timeout() -> None:
-    pause_ns = 300 * 1_000_000_000
-    early = [make_entry(0, time_created_ns=CREATED_S * 1_000_000_000 - pause_ns)]
-    rings = {rank: [*early, *entries[1:]] for rank, entries in ONE_MISSING.items()}
-
-    assert told(dumped(rings, 590.0))[0] is Status.UNDETERMINED
-    assert told(dumped(rings, 610.0)) == (Status.HUNG, Kind.MISSING_PARTICIPANT, {3})
 
 
 def test_watchdog_that_gave_up_waiting_has_decided() -> None:
     timeout = CollectiveTimeout(text="Watchdog caught collective operation timeout", op="ALLREDUCE")
     log = Evidence(source=CollectorName.RANK_LOG, rank=0, observation=LogSeen(events=(timeout,)), origin="rank_0.log")
 
-    assert told(dumped(ONE_MISSING, 2.0, log))[2] == {3}
+    assert told(dumped(ONE_MISSING, 0.0, log))[2] == {3}
 
 
 def job_of(codes: Mapping[int, int]) -> Evidence:

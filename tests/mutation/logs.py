@@ -26,6 +26,7 @@ TEST_LOGS_LOSSES = "tests/diagnosis/test_logs_losses.py::"
 FATES = "watchdog/correlators/fates.py"
 REPORTED = "watchdog/correlators/reported.py"
 TEST_LOGS_HEARSAY = "tests/diagnosis/test_logs_hearsay.py::"
+TEST_LOGS_CAUGHT = "tests/diagnosis/test_logs_caught.py::"
 
 TEST_LOGS_UNSIGNED = "tests/diagnosis/test_logs_unsigned.py::"
 TEST_RANK_LOG = "tests/collectors/test_rank_log.py::"
@@ -59,6 +60,27 @@ LOGS = (
         "(?!Aborted)",
         "",
         (f"{TEST_LOGS_UNSIGNED}test_an_abort_may_be_a_watchdogs",),
+    ),
+    Edit(
+        "what ended a thread only, or was logged, accuses nobody",
+        LOG_FACTS,
+        "found.is_doubtful or (found.is_caught and not left_by_itself)",
+        "found.is_doubtful",
+        (f"{TEST_LOGS_CAUGHT}test_a_caught_exception_makes_a_candidate_of_its_rank_and_of_who_was_not_read",),
+    ),
+    Edit(
+        "what was logged and then left the program ended it",
+        "collectors/parsing/rank_log.py",
+        "if self._frame is None and has_left_program(name):",
+        "if False:",
+        (f"{TEST_LOGS_CAUGHT}test_its_heading_tells_whether_a_traceback_need_not_have_ended_the_process",),
+    ),
+    Edit(
+        "who only lost a peer is no failure beside which a launcher kills",
+        REPORTED,
+        " and rank not in bereaved]\n    killed",
+        "]\n    killed",
+        (f"{TEST_LOGS_CAUGHT}test_the_killed_rank_outdoes_a_caught_exception_whoever_was_noticed_first",),
     ),
     Edit(
         "only what torch signs is known by its end alone",
@@ -463,6 +485,27 @@ LOGS = (
         (f"{TEST_LOGS_LOSSES}test_where_all_but_one_lost_the_store_that_one_may_have_gone_first",),
     ),
     Edit(
+        "who says that it is over while others wait has left them",
+        LOGGED_WAIT,
+        "if not speakers <= still or not all(",
+        "if not all(",
+        (f"{TEST_LOGS_WAITS}test_who_says_that_the_training_is_over_while_others_wait_is_the_one_to_look_at",),
+    ),
+    Edit(
+        "after the end of a stage there is work",
+        "collectors/parsing/log_events.py",
+        "is_passed=not ends_left or _goes_on(text, read.end, read)",
+        "is_passed=not ends_left",
+        (f"{TEST_LOGS_WAITS}test_the_end_of_a_stage_or_of_an_earlier_run_is_no_end",),
+    ),
+    Edit(
+        "who has not come to the last barrier may be the one",
+        LOGGED_WAIT,
+        "if not have_all_come and any(",
+        "if False and any(",
+        (f"{TEST_LOGS_WAITS}test_after_the_training_all_are_stuck_in_a_barrier_only_where_all_have_come_to_it",),
+    ),
+    Edit(
         "a wait from before the end is no matter of leaving",
         LOGGED_WAIT,
         "return late if len(late) == len(waits) else []",
@@ -521,7 +564,7 @@ LOGS = (
     Edit(
         "an exception that may be anybody's is not taken for its rank's own",
         LOG_FACTS,
-        " if not view.tracebacks[rank].is_doubtful}",
+        " if not is_in_doubt(view, rank)}",
         "}",
         (f"{TEST_LOGS_HEARSAY}test_an_exception_that_may_be_anybodys_accuses_nobody",),
     ),

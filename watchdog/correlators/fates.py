@@ -9,7 +9,7 @@ import signal
 from enum import IntEnum
 
 from pardbg.watchdog.correlators.situation import Situation
-from pardbg.watchdog.graph.log_facts import LogFact
+from pardbg.watchdog.graph.log_facts import LogFact, is_in_doubt
 from pardbg.watchdog.graph.standing import Stance
 from pardbg.watchdog.model.heartbeat import Ending, EndingKind
 from pardbg.watchdog.model.kernel import OomKill
@@ -62,10 +62,10 @@ def fate_of(situation: Situation, rank: int) -> Fate:
 
 
 def is_doubtful(situation: Situation, rank: int) -> bool:
-    """Whether it ended with an exception that the end of another rank may have raised; where all others live, none has."""
-    found, view = situation.view.tracebacks.get(rank), situation.view
+    """Whether the end of another rank may have raised its exception, or it was caught; where all others live, neither is so."""
+    view = situation.view
     is_only_end = bool(view.looks) and view.ended_ranks == {rank}
-    return found is not None and found.is_doubtful and not is_only_end
+    return is_in_doubt(view, rank) and not is_only_end
 
 
 def _gave_up_waiting(situation: Situation, rank: int, code: int | None) -> bool:

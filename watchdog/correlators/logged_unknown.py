@@ -9,7 +9,7 @@ from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import count_ranks, name_ranks, wait_verb
 from pardbg.watchdog.graph.log_facts import LogFact, doubtful_failures
 from pardbg.watchdog.graph.log_places import LogPlace, overtaken, places_of, waiting_ranks
-from pardbg.watchdog.model.log_event import BarrierFailed, CollectiveTimeout, GroupStatus, WatchdogStuck
+from pardbg.watchdog.model.log_event import BarrierFailed, CollectiveTimeout, GroupStatus, TrainingDone, WatchdogStuck
 from pardbg.watchdog.model.names import Confidence, Kind
 from pardbg.watchdog.model.report import CollectiveRef, Finding
 from pardbg.watchdog.store.seen_ranks import doubted, read_ranks
@@ -24,6 +24,7 @@ def describe_unknown(situation: Situation, facts: list[LogFact]) -> Finding:
     waiting = waiting_ranks(situation.logs)
     behind = overtaken(situation.logs, places)
     candidates = _candidates(situation, waiting, behind)
+    done = [fact for fact, _ in situation.logs.of_type(TrainingDone) if fact.rank in candidates]
     first = next((place.wait for place in places if place.wait is not None), None)
     return Finding(
         kind=Kind.INSUFFICIENT_EVIDENCE,
@@ -32,7 +33,7 @@ def describe_unknown(situation: Situation, facts: list[LogFact]) -> Finding:
         victims=tuple(rank for rank in sorted(waiting) if rank not in candidates),
         collective=collective_of(first) if first is not None else None,
         claim=f"{_where(places, waiting)}, and logs alone do not say for whom{_further(behind, _unread(situation, waiting))}",
-        evidence=tuple(map(log_line, facts[:MAX_LINES])),
+        evidence=tuple(map(log_line, [*done[:2], *facts[:MAX_LINES]])),
         advice=BRING,
     )
 
@@ -48,6 +49,11 @@ def _candidates(situation: Situation, waiting: frozenset[int], behind: dict[int,
     silent = (rank for rank in situation.standings if rank not in waiting)
     candidates = doubted(situation.view, silent)
     candidates |= {rank: why for rank, why in _idle(situation).items() if rank in candidates}
+    candidates |= {
+        fact.rank: "its log says that the training is over, while others wait"
+        for fact, _ in situation.logs.of_type(TrainingDone)
+        if fact.rank in candidates
+    }
     doubtful = doubtful_failures(situation.view, situation.logs)
     candidates |= {rank: f"its log holds: {doubtful[rank].text}" for rank in doubtful.keys() & candidates.keys()}
     candidates |= {rank: f"it has not finished {_operation(place)}, which others have" for rank, place in behind.items()}

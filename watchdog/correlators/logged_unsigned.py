@@ -55,7 +55,7 @@ def _raised(situation: Situation) -> Iterable[_Error]:
         line = EvidenceLine(
             source=CollectorName.RANK_LOG, rank=None, host=item.host, at=item.observed_at, text=text, origin=item.origin
         )
-        yield _Error(words, line, is_own=not seen.is_doubtful and not seen.others)
+        yield _Error(words, line, is_own=not (seen.is_doubtful or seen.is_caught or seen.others))
 
 
 def _told(situation: Situation) -> Iterable[_Error]:

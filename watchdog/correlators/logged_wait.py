@@ -18,10 +18,13 @@ from pardbg.watchdog.model.log_event import (
     CollectiveTimeout,
     GroupName,
     GroupStatus,
+    LogEvent,
     TrainingDone,
+    WatchdogStuck,
 )
 from pardbg.watchdog.model.names import Confidence, Kind
 from pardbg.watchdog.model.report import Finding
+from pardbg.watchdog.store.seen_ranks import told_world_size
 
 
 def correlate(situation: Situation) -> Iterable[Finding]:
@@ -46,10 +49,33 @@ def _has_returned(situation: Situation) -> bool:
 
 
 def _done(situation: Situation, waits: list[LogFact]) -> list[LogFact]:
-    """The waits that began to be complained of after a rank said that the training is over."""
-    said = [fact for fact, _ in situation.logs.of_type(TrainingDone)]
+    """The waits, if all began after a word that the training is over: it counts where work neither follows it nor waits.
+
+    Whoever says so and is not among those who stand still has left the others in the lurch, or works on alone.
+    """
+    said = [fact for fact, event in situation.logs.of_type(TrainingDone) if not event.is_passed]
     late = [fact for fact in waits if any(_is_after(situation, fact, word) for word in said)]
+    speakers, still = ({fact.rank for fact in facts} - {None} for facts in (said, waits))
+    if not speakers <= still or not all(_may_be_leaving(fact.event) for fact in waits):
+        return []
+    have_all_come = told_world_size(situation.view) is not None and speakers >= situation.standings.keys()
+    if not have_all_come and any(_is_for_others(fact.event) for fact in waits):
+        return []  # who has not come to the last barrier may be the one
     return late if len(late) == len(waits) else []
+
+
+def _may_be_leaving(event: LogEvent) -> bool:
+    """Whether a wait can be one of a process that ends: in a barrier, or in nothing that others would have to come to.
+
+    NCCL's barrier is an all_reduce of one element.
+    """
+    if isinstance(event, CollectiveTimeout):
+        return event.op == "barrier" or (event.op == "all_reduce" and event.numel_in == 1)
+    return isinstance(event, GroupStatus | WatchdogStuck)
+
+
+def _is_for_others(event: LogEvent) -> bool:
+    return isinstance(event, CollectiveTimeout) or (isinstance(event, GroupStatus) and event.is_open)
 
 
 def _is_after(situation: Situation, later: LogFact, earlier: LogFact) -> bool:

@@ -72,7 +72,7 @@ def _has_trained(situation: Situation, rank: int) -> bool:
     position = situation.standings[rank].position
     if position is None or position.place is not Place.HOST or situation.stance(rank) is Stance.WAITING:
         return False
-    done = {fact.rank for fact, _ in situation.logs.of_type(TrainingDone)}
+    done = {fact.rank for fact, event in situation.logs.of_type(TrainingDone) if not event.is_passed}
     is_done = rank in done or all_left_in_peace(situation)
     return is_done and situation.host_cause(rank) not in _AT_WORK and _stands(situation, rank)
 

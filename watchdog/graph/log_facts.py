@@ -35,6 +35,7 @@ SET_UP_BEGAN, SET_UP_DONE = "Init START", "Init COMPLETE"
 GAVE_UP = (CollectiveTimeout, StoreTimeout, BarrierFailed, DispatchTimeout)
 """Waits for others that a rank gave up; its watchdog's status and heartbeat may as well follow an error of its own."""
 
+FIRST_SIGNAL_CODE = 128  # shells report a death by a signal from here on
 ONE_HOST_S, SEVERAL_HOSTS_S = 1.0, 5.0  # errors closer than this have no order
 
 _E = TypeVar("_E", bound=LogEvent)
@@ -121,7 +122,7 @@ def own_failures(view: EvidenceView, logs: LogFacts) -> dict[int, Failure]:
     None is what it survived: it says so itself, or it waited in a collective all the same. An error of its device after such a
     wait may come of the abort.
     """
-    found = {rank: failure for rank, failure in _raised(view, logs).items() if not view.tracebacks[rank].is_doubtful}
+    found = {rank: failure for rank, failure in _raised(view, logs).items() if not is_in_doubt(view, rank)}
     completed = {fact.rank for fact, event in logs.of_type(CommunicatorStep) if event.step == SET_UP_DONE}
     gave_up: set[int | None] = set()
     for fact in logs.facts:
@@ -143,7 +144,15 @@ def own_failures(view: EvidenceView, logs: LogFacts) -> dict[int, Failure]:
 
 def doubtful_failures(view: EvidenceView, logs: LogFacts) -> dict[int, Failure]:
     """The exceptions that may be a rank's own, or what others did to it, of the ranks that are not known to have waited."""
-    return {rank: failure for rank, failure in _raised(view, logs).items() if view.tracebacks[rank].is_doubtful}
+    return {rank: failure for rank, failure in _raised(view, logs).items() if is_in_doubt(view, rank)}
+
+
+def is_in_doubt(view: EvidenceView, rank: int) -> bool:
+    """Whether the exception in a rank's log may not be what ended it; one that was caught is where it left with a code then."""
+    found, process = view.tracebacks.get(rank), view.processes.get(rank)
+    code = process.exit_code if process is not None else None
+    left_by_itself = code is not None and 0 < code < FIRST_SIGNAL_CODE
+    return found is not None and (found.is_doubtful or (found.is_caught and not left_by_itself))
 
 
 def _raised(view: EvidenceView, logs: LogFacts) -> dict[int, Failure]:

@@ -4,7 +4,7 @@ Nobody says that it is over, but nobody waits, either. And where no log tells of
 """
 
 from pardbg.watchdog.correlators.situation import Situation
-from pardbg.watchdog.model.evidence import Absence
+from pardbg.watchdog.model.evidence import Absence, JobDescription
 from pardbg.watchdog.model.log_event import (
     WAITS,
     CancelledByScheduler,
@@ -50,10 +50,11 @@ def _is_ended_by_launcher(situation: Situation, verdict: Finding) -> bool:
 
 
 def tells_by_logs_alone(situation: Situation) -> bool:
-    """Whether logs are all that was brought."""
+    """Whether logs are all that was brought, or all that speaks of the ranks: a kernel log may hold nothing of theirs."""
     view = situation.view
-    is_all = all(item.source is CollectorName.RANK_LOG for item in view.evidence if not isinstance(item.observation, Absence))
-    return bool(view.logs) and is_all
+    sources = {item.source for item in view.evidence if not isinstance(item.observation, Absence | JobDescription)}
+    is_kernel_mute = not (view.kernel.kills or view.kernel.child_kills or view.kernel.xids)
+    return bool(view.logs) and sources <= ({CollectorName.RANK_LOG} | ({CollectorName.KERNEL_LOG} if is_kernel_mute else set()))
 
 
 def doubt_of_logs(situation: Situation) -> str:

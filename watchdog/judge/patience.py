@@ -16,7 +16,7 @@ from pardbg.watchdog.store.dump_times import dump_times_ns
 LEAST_WAIT_S = 5.0
 START_WAIT_S = 30.0  # ranks do not start at once
 GAPS = 3  # times the longest pause the job has made before
-LONGEST_PATIENCE_S = 600.0  # with dumps: after the usual timeout of collectives their watchdogs have called it a hang, too
+RECORDED_WAIT_S = 2.0  # by dumps alone: files count as hung, but every running job has operations that are younger than this
 CERTAIN = frozenset({Kind.DEAD_RANK, Kind.SLOW_PHASE, Kind.STRAGGLER, Kind.CONFIG_MISMATCH, *ILLNESSES})
 
 
@@ -31,7 +31,7 @@ def find_haste(situation: Situation, verdict: Finding) -> Haste | None:
     """Why the verdict comes too early; None if it does not, or if nobody can tell how old the wait is.
 
     How old it is, the processes tell, else the dumps do by when they were taken. The contract has evidence from files count as
-    hung, and young waits not: the second is kinder to innocents. Where a watchdog gave up waiting, it has decided.
+    hung: only what every running job has at any moment is too young there. Where a watchdog gave up waiting, it has decided.
     """
     if verdict.kind in CERTAIN or _is_held(situation, verdict):
         return None
@@ -45,7 +45,7 @@ def find_haste(situation: Situation, verdict: Finding) -> Haste | None:
     if waited_s is None:
         has_given_up = any(isinstance(fact.event, WAITS) for fact in situation.logs.facts)
         waited_s = None if has_given_up else _recorded_wait_s(situation, here or set(situation.waiting_ranks))
-        enough_s = min(enough_s, LONGEST_PATIENCE_S)
+        pause_s, enough_s = None, RECORDED_WAIT_S
     if waited_s is None:
         return None
     missing_s = enough_s - waited_s

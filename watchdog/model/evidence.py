@@ -111,7 +111,8 @@ class LogTraceback(Noun, frozen=True, kw_only=True, tag="log-traceback"):
     ``is_passed``: its writer wrote much after it, so that it is hardly what ended the rank. ``is_signed``: its lines begin with
     ``[rankN]:``, as torch's hook for exceptions that nobody caught writes them, or torchrun reports it. ``others``: what else
     was raised in lines that nobody signs, so that they may be several ranks'. ``is_by_launcher``: nobody signs it, and its rank
-    is the only one that the launcher of the same log reports as failed.
+    is the only one that the launcher of the same log reports as failed. ``is_caught``: a thread's, a task's, or logged by the
+    program, so that it need not have ended the process.
     """
 
     exception: str
@@ -123,6 +124,7 @@ class LogTraceback(Noun, frozen=True, kw_only=True, tag="log-traceback"):
     is_doubtful: bool = False
     others: tuple[str, ...] = ()
     is_by_launcher: bool = False
+    is_caught: bool = False
 
     @classmethod
     def of_endings(cls, endings: Mapping[int, Ending]) -> "dict[int, LogTraceback]":

@@ -291,7 +291,9 @@ class AllocatorRetries(LogLine, frozen=True, kw_only=True, tag="allocator-retrie
 
 
 class TrainingDone(LogLine, frozen=True, kw_only=True, tag="training-done"):
-    """The program says that it has trained to the end."""
+    """The program says that it has trained to the end. ``is_passed``: it worked on soon after, as at the end of a stage."""
+
+    is_passed: bool = False
 
 
 LogEvent = (

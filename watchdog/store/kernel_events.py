@@ -79,7 +79,7 @@ class KernelEvents:
         found: dict[int, list[XidSeen]] = {}
         for host, _, log in self.logs:
             for rank, events in self._by_rank(host, log).items():
-                found.setdefault(rank, []).extend(_as_seen(events))
+                found.setdefault(rank, []).extend(_as_seen(events, {event.code for event in log.xids if event.is_fatal}))
         return {rank: tuple(seen) for rank, seen in sorted(found.items())}
 
     @cached_property
@@ -181,9 +181,12 @@ def _is_same(xid: XidSeen, other: XidSeen) -> bool:
     return xid.at_ns is None or other.at_ns is None or abs(xid.at_ns - other.at_ns) <= SAME_ERROR_NS
 
 
-def _as_seen(events: list[XidEvent]) -> Iterable[XidSeen]:
-    """One for each error, and one for each that is only named as the cause of another."""
-    codes = {event.code for event in events}
+def _as_seen(events: list[XidEvent], logged: set[int]) -> Iterable[XidSeen]:
+    """One for each error, and one for each that is only named as the cause of another.
+
+    Not where the log holds that error of another GPU: then it began there, and was cleaned up here.
+    """
+    codes = set(logged)
     for event in events:
         if event.code == _FOLLOWS and event.caused_by is not None and event.caused_by not in codes:
             codes.add(event.caused_by)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _OF_LOGS = (Absence, LogSeen, LogTraceback, SchedulerEnding, RasSeen)  # what a file of text may hold, whoever signs its lines
 MAX_UNREAD = 16  # more than these, and to name them tells nothing
+_READ_PER_UNREAD = 4
 
 
 def told_world_size(view: "EvidenceView") -> int | None:
@@ -28,11 +29,15 @@ def told_world_size(view: "EvidenceView") -> int | None:
 
 
 def doubted(view: "EvidenceView", silent: Iterable[int]) -> dict[int, str]:
-    """Who of silent ranks may be the one, and why: whose log was read, and few others where the size of the world is told."""
+    """Who of silent ranks may be the one, and why: whose log was read, and few others where the size of the world is told.
+
+    A gap of some among many that were read is named all the same: the world has them.
+    """
     read, silent = read_ranks(view), list(silent)
     found = {rank: "its log says nothing" for rank in silent if rank in read}
     unread = [rank for rank in silent if rank not in read]
-    is_told = len(unread) <= MAX_UNREAD and told_world_size(view) is not None
+    is_gap = _READ_PER_UNREAD * len(unread) <= len(read)
+    is_told = len(unread) <= MAX_UNREAD and (is_gap or told_world_size(view) is not None)
     return dict(sorted({**found, **dict.fromkeys(unread if is_told else (), "nothing of it was read")}.items()))
 
 
