@@ -1,6 +1,6 @@
 """torchrun's report of a failed job: which rank ended with which exit code, as its agent saw it.
 
-What it calls the root cause is what it noticed first, and believed by nobody here. -15 is what the agent itself sends.
+What it calls the root cause is what it noticed first; the diagnosis decides on it. -15 is what the agent itself sends.
 """
 
 import re

@@ -1,6 +1,7 @@
 """The first rank that failed by itself, as logs tell: the rest lost it as a peer, or were ended by their launcher.
 
-Only of ranks of which nothing better was seen. What a launcher calls the root cause is what it noticed first, and not believed.
+Only of ranks of which nothing better was seen. What a launcher calls the root cause is what it noticed first, and not
+believed, but for the only SIGKILL among the exits of those that lost a peer (`reported`).
 """
 
 import re
