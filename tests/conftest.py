@@ -10,6 +10,7 @@ TOGETHER = {
 APART = ("tests/live/test_scan", "tests/live/test_crashes", "tests/live/test_demo_command")  # a job of its own each
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist, which comes before us where paths are given, looks at the marks in its own
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """For ``-n 2 --dist loadgroup``. Where tests are not live, or have a job each, anybody may take them."""
     for item in items:
