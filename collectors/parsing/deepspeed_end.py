@@ -6,7 +6,7 @@ returned 0. Of a job of several hosts the log of one holds its own processes onl
 
 import re
 
-from pardbg.collectors.parsing.launcher_lines import line_of
+from pardbg.collectors.parsing.log_lines import line_at
 from pardbg.watchdog.model.log_event import TrainingDone
 
 _RETURNED = "exits successfully."
@@ -24,5 +24,5 @@ def find_deepspeed_end(text: str) -> TrainingDone | None:
     devices = [number for host in _DEVICES.findall(worlds[-1]) for number in host.split(",")] if worlds else []
     if not devices or len(returned) != len(devices):
         return None
-    said, at_ns = line_of(text, max(match.start() for match in returned.values()))
-    return TrainingDone(at_ns=at_ns, text=said)
+    said = line_at(text, max(match.start() for match in returned.values()))
+    return TrainingDone(at_ns=said.at_ns, text=said.text)

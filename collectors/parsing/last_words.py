@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from pardbg.collectors.parsing.log_lines import LONGEST_LINE, read_line
+from pardbg.collectors.parsing.log_lines import line_at
 from pardbg.watchdog.model.log_event import LostSign, PeerLost
 
 MOST_LINES = 4096
@@ -22,7 +22,5 @@ def parse_last_words(text: str) -> Iterator[tuple[int, PeerLost]]:
     for stem, sign, pattern in _FORMS:
         if stem in text:
             for match in islice(pattern.finditer(text), MOST_LINES):
-                start = text.rfind("\n", max(0, match.start() - LONGEST_LINE), match.start()) + 1
-                end = text.find("\n", match.end(), match.end() + LONGEST_LINE)
-                read = read_line(text[start : end if end >= 0 else match.end()][:LONGEST_LINE])
+                read = line_at(text, match.start())
                 yield match.end(), PeerLost(rank=read.rank, sign=sign, at_ns=read.at_ns, text=read.text)

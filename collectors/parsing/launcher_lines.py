@@ -10,7 +10,8 @@ import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pardbg.collectors.parsing.log_lines import LONGEST_LINE, read_line
+from pardbg.collectors.parsing.line_prefix import LONGEST_LINE
+from pardbg.collectors.parsing.log_lines import read_line
 from pardbg.watchdog.model.log_event import LauncherFailure
 
 _LONGEST_COMMAND = 16 * 1024  # characters of a line that quotes the command of a process
@@ -99,25 +100,17 @@ def parse_launcher_ends(text: str) -> Iterator[tuple[int, LauncherFailure]]:
             at = text.find(form.stem, start + len(line))
 
 
-def line_of(text: str, at: int) -> tuple[str, int | None]:
-    """The line around a place as evidence quotes it, and its time."""
-    first = max(0, at - LONGEST_LINE)
-    start = text.rfind("\n", first, at) + 1 or first
-    end = text.find("\n", at, at + LONGEST_LINE)
-    read = read_line(text[start : end if end >= 0 else at + LONGEST_LINE][:LONGEST_LINE])
-    return read.text, read.at_ns
-
-
 def _failure(form: _Form, match: re.Match[str], code: int) -> LauncherFailure:
     found = match.groupdict()
     local, pid = found.get("local"), found.get("pid")
-    text, at_ns = line_of(match.string, 0)
+    read = read_line(match.string[:LONGEST_LINE])
+    text = read.text
     return LauncherFailure(
         code=code,
         pid=int(pid) if pid else None,
         local_rank=int(local) if local else None,
         called=form.called.format(local=local) if local or "{" not in form.called else "a process",
-        at_ns=at_ns,
+        at_ns=read.at_ns,
         text=text if match[0].strip() in text else f"{text[:_SHOWN]} ... {match[0].strip()}",
     )
 

@@ -8,12 +8,11 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 
-from pardbg.collectors.parsing.line_prefix import other_signer, without_colours
+from pardbg.collectors.parsing.line_prefix import LONGEST_LINE, other_signer, without_colours
 from pardbg.collectors.probe.secrets import hide_secrets
 from pardbg.watchdog.model.base import Noun
 
 MOST_LINES_A_WORD = 20_000  # 4,096 ranks that share a log, each with a few lines
-LONGEST_LINE = 2000
 _LONGEST_TEXT = 300
 _RANK = re.compile(r"\[rank(\d{1,7})\]:(?: ?\[rank(\d{1,7})\]:)*", re.IGNORECASE)  # a launcher's label may precede torch's
 _DATE = re.compile(r"\b\d{4}-(\d\d)-(\d\d)[T _](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?")
@@ -71,6 +70,12 @@ def read_line(raw: str, end: int = 0) -> LineRead:
     head = line[:_HEAD]
     rank = _RANK.search(head)
     return LineRead(line=line, at_ns=read_time(head), rank=int(rank[2] or rank[1]) if rank else other_signer(head), end=end)
+
+
+def line_at(text: str, at: int) -> LineRead:
+    """The line around a place, of the longest as much as evidence could quote."""
+    start, end = _bounds(text, at)
+    return read_line(text[start:end], end)
 
 
 def read_time(head: str) -> int | None:

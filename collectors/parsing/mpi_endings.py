@@ -8,7 +8,7 @@ import re
 import signal
 from collections.abc import Iterator
 
-from pardbg.collectors.parsing.launcher_lines import line_of
+from pardbg.collectors.parsing.log_lines import line_at
 from pardbg.watchdog.model.log_event import LauncherFailure
 
 _OPEN_MPI = re.compile(
@@ -44,13 +44,14 @@ def _hydra_code(match: re.Match[str]) -> int:
 
 def _failure(match: re.Match[str], code: int, *, is_named: bool) -> LauncherFailure:
     rank = int(match["rank"]) if match["rank"] else None
-    text, at_ns = line_of(match.string, match.start())
+    read = line_at(match.string, match.start())
+    text = read.text
     return LauncherFailure(
         rank=rank if is_named else None,
         code=code,
         host=match["host"],
         pid=int(match["pid"]) or None,
         called="a process" if rank is None else f"MPI's rank {rank}",
-        at_ns=at_ns,
+        at_ns=read.at_ns,
         text=text if " noticed " in text else f"{text.strip('= ')}: {'signal' if code < 0 else 'exit code'} {abs(code)}",
     )

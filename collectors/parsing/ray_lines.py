@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from pardbg.collectors.parsing.launcher_lines import line_of
+from pardbg.collectors.parsing.log_lines import line_at
 from pardbg.watchdog.model.log_event import ActorDied, KilledForMemory
 
 MOST_TOLD = 500
@@ -26,20 +26,20 @@ def parse_ray_ends(text: str) -> Iterator[tuple[int, KilledForMemory | ActorDied
     """What Ray tells, each with where it ends in the text. Costs a search a form where there is none."""
     if "killed due to memory" in text or "tasks / actors" in text:
         for match in islice(_FOR_MEMORY.finditer(text), MOST_TOLD):
-            host, (told, at_ns) = _HOST.search(text, match.end(), match.end() + _SOON), line_of(text, match.start())
+            host, told = _HOST.search(text, match.end(), match.end() + _SOON), line_at(text, match.start())
             address = host[1].rstrip(".,:") if host else None
-            yield match.end(), KilledForMemory(host=address, is_of_task=True, teller="Ray", at_ns=at_ns, text=told)
+            yield match.end(), KilledForMemory(host=address, is_of_task=True, teller="Ray", at_ns=told.at_ns, text=told.text)
     if "The actor died unexpectedly" in text:
         for match in islice(_ACTOR.finditer(text), MOST_TOLD):
             fields = dict(_FIELD.findall(match["fields"]))
-            pid, (told, at_ns) = fields.get("pid", ""), line_of(text, match.start())
+            pid, told = fields.get("pid", ""), line_at(text, match.start())
             yield (
                 match.end(),
                 ActorDied(
                     host=fields.get("ip"),
                     pid=int(pid) if pid.isdecimal() and len(pid) < 11 else None,
                     actor=fields.get("class_name", "").rpartition(".")[2],
-                    at_ns=at_ns,
-                    text=told,
+                    at_ns=told.at_ns,
+                    text=told.text,
                 ),
             )

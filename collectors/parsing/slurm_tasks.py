@@ -7,7 +7,8 @@ of the nodes end the other tasks, so that what is told of those is a consequence
 import re
 from collections.abc import Iterator
 
-from pardbg.collectors.parsing.launcher_lines import SIGNALS, line_of
+from pardbg.collectors.parsing.launcher_lines import SIGNALS
+from pardbg.collectors.parsing.log_lines import line_at
 from pardbg.watchdog.model.log_event import CancelledByScheduler, KilledForMemory, LauncherFailure
 
 _TASKS = re.compile(
@@ -30,21 +31,21 @@ def parse_task_ends(text: str) -> Iterator[tuple[int, LauncherFailure | KilledFo
     if "srun: error: " in text:
         yield from _task_ends(text)
     for match in _KILLS.finditer(text) if "kill event" in text else ():
-        told, at_ns = line_of(text, match.start())
-        yield match.end(), KilledForMemory(host=match["host"], at_ns=at_ns, text=told)
+        told = line_at(text, match.start())
+        yield match.end(), KilledForMemory(host=match["host"], at_ns=told.at_ns, text=told.text)
     for match in _CANCELLED.finditer(text) if " CANCELLED AT " in text else ():
         if match["why"] in _OF_NO_FAULT:
-            told, at_ns = line_of(text, match.start())
-            yield match.end(), CancelledByScheduler(is_requeued=match["why"] is not None, at_ns=at_ns, text=told)
+            told = line_at(text, match.start())
+            yield match.end(), CancelledByScheduler(is_requeued=match["why"] is not None, at_ns=told.at_ns, text=told.text)
 
 
 def _task_ends(text: str) -> Iterator[tuple[int, LauncherFailure | KilledForMemory]]:
     abort = _ABORT.search(text)
     aborted = abort.start() if abort else len(text)
     for match in _TASKS.finditer(text):
-        told, at_ns = line_of(text, match.start())
+        told = line_at(text, match.start())
         if match["memory"]:
-            yield match.end(), KilledForMemory(host=match["host"], is_of_task=True, at_ns=at_ns, text=told)
+            yield match.end(), KilledForMemory(host=match["host"], is_of_task=True, at_ns=told.at_ns, text=told.text)
         elif match.start() < aborted:
             is_one = match["tasks"].isdecimal()
             yield (
@@ -54,7 +55,7 @@ def _task_ends(text: str) -> Iterator[tuple[int, LauncherFailure | KilledForMemo
                     host=match["host"],
                     called=f"{'task' if is_one else 'tasks'} {match['tasks']} of Slurm",
                     is_several=not is_one,
-                    at_ns=at_ns,
-                    text=told,
+                    at_ns=told.at_ns,
+                    text=told.text,
                 ),
             )

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from pardbg.collectors.parsing.launcher_lines import line_of
+from pardbg.collectors.parsing.log_lines import line_at
 from pardbg.watchdog.model.log_event import StallNamed
 
 MOST_RANKS, MOST_STATEMENTS = 65_536, 1000
@@ -35,5 +35,7 @@ def parse_stalls(text: str) -> Iterator[tuple[int, StallNamed]]:
 
 def _named(ranks: list[str], text: str, at: int) -> StallNamed:
     absent = sorted({number for number in map(int, ranks) if number < MOST_RANKS})
-    told, at_ns = line_of(text, at)
-    return StallNamed(absent=tuple(absent), at_ns=at_ns, text=f"missing ranks: {told}" if "issing ranks" not in told else told)
+    read = line_at(text, at)
+    told = read.text
+    told = told if "issing ranks" in told else f"missing ranks: {told}"
+    return StallNamed(absent=tuple(absent), at_ns=read.at_ns, text=told)

@@ -7,7 +7,7 @@ behind counts those, too.
 import re
 from collections.abc import Iterator
 
-from pardbg.collectors.parsing.launcher_lines import line_of
+from pardbg.collectors.parsing.log_lines import line_at
 from pardbg.watchdog.model.log_event import RendezvousFailed, StoreBarrier
 
 # torch/distributed/distributed_c10d.py: `worker_count` up to torch 2.0, `num_workers_joined` since
@@ -31,13 +31,13 @@ def parse_store_waits(text: str) -> Iterator[tuple[int, StoreBarrier | Rendezvou
     if " in store based barrier " in text:
         yield from _barriers(text)
     for match in _CLIENTS.finditer(text) if "waiting for clients" in text else ():
-        told, at_ns = line_of(text, match.start())
+        told = line_at(text, match.start())
         joined, expected = int(match["joined"]), int(match["expected"])
-        yield match.end(), RendezvousFailed(joined=joined, expected=expected, at_ns=at_ns, text=told)
+        yield match.end(), RendezvousFailed(joined=joined, expected=expected, at_ns=told.at_ns, text=told.text)
     for match in _SOCKET.finditer(text) if "client socket has timed out" in text else ():
-        told, at_ns = line_of(text, match.start())
+        told = line_at(text, match.start())
         address = match["address"] or f"{match['host']}:{match['port']}"
-        yield match.end(), RendezvousFailed(address=address, at_ns=at_ns, text=told)
+        yield match.end(), RendezvousFailed(address=address, at_ns=told.at_ns, text=told.text)
 
 
 def _barriers(text: str) -> Iterator[tuple[int, StoreBarrier]]:
@@ -45,14 +45,14 @@ def _barriers(text: str) -> Iterator[tuple[int, StoreBarrier]]:
     waits = [match for match in _BARRIER.finditer(text) if match["key"] not in left]
     newest = {match["rank"]: match for match in waits if match["key"] == waits[-1]["key"]}
     for match in newest.values():
-        told, at_ns = line_of(text, match.start())
+        told = line_at(text, match.start())
         event = StoreBarrier(
             rank=int(match["rank"]),
             key=match["key"],
             world_size=int(match["world"]),
             joined=int(match["joined"]),
             has_given_up=match["how"] != "Waiting",
-            at_ns=at_ns,
-            text=told,
+            at_ns=told.at_ns,
+            text=told.text,
         )
         yield match.end(), event

@@ -31,3 +31,9 @@ def test_repetition_costs_no_more_than_its_length(piece: str) -> None:
 def test_any_order_of_their_words_is_read(pieces: list[str]) -> None:
     for event in parse_endings("".join(pieces)):
         assert event.text
+
+
+def test_a_word_deep_in_a_long_line_is_not_given_to_who_signed_another_line() -> None:
+    (event,) = parse_endings(f"[rank3]: step 1\n{'x' * 5_000} lightning.exceptions.SIGTERMException")
+    assert event.rank is None
+    assert "step 1" not in event.text

@@ -159,7 +159,7 @@ HANGS = (
     Edit(
         "a wait for a device is no wait in another library",
         FOREIGN_WAIT,
-        " and standing.position.place is Place.FOREIGN",
+        " and standing.is_foreign",
         " and True",
         (f"{TEST_RULES_OF_CASES}test_a_rank_that_waits_for_a_device_that_nobody_saw_is_a_candidate_and_not_accused",),
     ),

@@ -466,8 +466,8 @@ LOGS = (
     Edit(
         "connections close after the training",
         LOGGED_LOSS,
-        "(*WAITS, TrainingDone)",
-        "WAITS",
+        " or bool(logs.of_type(TrainingDone))",
+        "",
         (f"{TEST_LOGS_LOSSES}test_connections_that_close_after_the_training_are_no_finding",),
     ),
     Edit(

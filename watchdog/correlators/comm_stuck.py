@@ -157,7 +157,7 @@ def _links(situation: Situation, ends: tuple[int, ...]) -> tuple[Subject, ...]:
     why = f"the GPUs of {name_ranks(ends)} report NVLink errors"
     if len(ends) == MIN_ENDS:
         return (Subject(scope=Scope.LINK, ranks=ends, hosts=tuple(hosts), why=why),)
-    return tuple(Subject(scope=Scope.HOST, host=host, hosts=(host,), ranks=ends, why=why) for host in hosts[: len(hosts) == 1])
+    return tuple(Subject.of_host(host, why, ends) for host in hosts[: len(hosts) == 1])
 
 
 def _read_links(situation: Situation, ranks: Iterable[int]) -> Iterator[Action]:

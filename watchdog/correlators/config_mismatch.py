@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from pardbg.watchdog.correlators.situation import Situation
-from pardbg.watchdog.model.names import CollectorName, Confidence, Kind, Scope
+from pardbg.watchdog.model.names import CollectorName, Confidence, Kind
 from pardbg.watchdog.model.report import EvidenceLine, Finding, Subject
 
 LEAST_HOSTS = 3
@@ -37,8 +37,7 @@ def _describe(part: str, versions: dict[str, str]) -> Finding:
     odd = sorted(host for host, version in versions.items() if version != usual)
     is_clear = len(versions) >= LEAST_HOSTS and count >= CLEAR_RATIO * len(odd)
     subjects = tuple(
-        Subject(scope=Scope.HOST, host=host, hosts=(host,), why=f"has {WORDS[part]} {versions[host]}")
-        for host in (odd if is_clear else sorted(versions))
+        Subject.of_host(host, f"has {WORDS[part]} {versions[host]}") for host in (odd if is_clear else sorted(versions))
     )
     told = ", ".join(f"{version} on {number} host{'s' if number > 1 else ''}" for version, number in counts)
     return Finding(

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.model.evidence import SchedulerEnding
-from pardbg.watchdog.model.names import Confidence, Kind, Scope
+from pardbg.watchdog.model.names import Confidence, Kind
 from pardbg.watchdog.model.report import EvidenceLine, Finding, Subject
 
 
@@ -23,10 +23,7 @@ def correlate(situation: Situation) -> Iterable[Finding]:
         kind=Kind.DEAD_RANK,
         cause=ending.cause,
         confidence=Confidence.SUPPORTED if ending.is_hearsay else Confidence.ESTABLISHED,
-        culprits=tuple(
-            Subject(scope=Scope.HOST, host=host, hosts=(host,), why="the scheduler says that it failed")
-            for host in ending.hosts
-        ),
+        culprits=tuple(Subject.of_host(host, "the scheduler says that it failed") for host in ending.hosts),
         claim=ending.claim,
         evidence=(line,),
         advice=ending.advice,

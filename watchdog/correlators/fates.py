@@ -9,7 +9,7 @@ import signal
 from enum import IntEnum
 
 from pardbg.watchdog.correlators.situation import Situation
-from pardbg.watchdog.graph.log_facts import LogFact, is_in_doubt
+from pardbg.watchdog.graph.log_facts import SHELL_SIGNAL_BASE, LogFact, is_in_doubt
 from pardbg.watchdog.graph.standing import Stance
 from pardbg.watchdog.model.heartbeat import Ending, EndingKind
 from pardbg.watchdog.model.kernel import OomKill
@@ -18,7 +18,6 @@ from pardbg.watchdog.model.names import Cause
 from pardbg.watchdog.model.recording import Frame
 from pardbg.watchdog.store.kernel_events import RANK_NAMES, name_host
 
-SHELL_SIGNAL_BASE = 128  # a shell reports death by signal N as 128 + N
 ENDED_BY_OTHERS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 ABORTED = frozenset({signal.SIGABRT})
 _OF_MANY = {"was": "were", "has": "have"}

@@ -19,7 +19,6 @@ from pardbg.watchdog.correlators.wording import (
 from pardbg.watchdog.graph.standing import Stance, Standing
 from pardbg.watchdog.model.names import Cause, Confidence, Kind
 from pardbg.watchdog.model.report import Finding
-from pardbg.watchdog.positions.position import Place
 
 _MOST_LINES = 4
 
@@ -39,7 +38,7 @@ def correlate(situation: Situation) -> Iterable[Finding]:
 
 def _is_inside(standing: Standing) -> bool:
     is_waiting = standing.stance is Stance.HIDDEN  # with an operation outstanding it is that which it is in
-    return is_waiting and standing.position is not None and standing.position.place is Place.FOREIGN
+    return is_waiting and standing.is_foreign
 
 
 def _describe(situation: Situation, ranks: list[int], inside: list[int]) -> Finding:

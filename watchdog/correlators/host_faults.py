@@ -11,7 +11,7 @@ from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.graph.device_faults import SEVERITY, cause_of_xid
 from pardbg.watchdog.graph.meetings import Meeting
 from pardbg.watchdog.model.kernel import LinkEvent, LinkKind, Moment, XidEvent
-from pardbg.watchdog.model.names import Cause, Scope
+from pardbg.watchdog.model.names import Cause
 from pardbg.watchdog.model.report import EvidenceLine, Subject
 
 MOST_LINES = 4
@@ -32,7 +32,7 @@ class HostFault:
 
     def subject(self) -> Subject:
         """The host, as reports name it."""
-        return Subject(scope=Scope.HOST, host=self.host, hosts=(self.host,), why=f"its kernel log tells of {self.told[-1][0]}")
+        return Subject.of_host(self.host, f"its kernel log tells of {self.told[-1][0]}")
 
     def lines(self, situation: Situation) -> Iterator[EvidenceLine]:
         """The evidence."""

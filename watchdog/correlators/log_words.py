@@ -28,9 +28,13 @@ MAX_LINES_A_RANK = 2
 
 
 def are_logs_alone(situation: Situation) -> bool:
-    """Whether nothing better than logs says who waits: no recorder, no live look, and no stack that shows a wait."""
-    view = situation.view
-    return bool(situation.logs.facts) and not (view.recordings or view.looks or situation.graph.meetings)
+    """Whether logs speak, and nothing better than logs says who waits."""
+    return bool(situation.logs.facts) and not sees_waits(situation)
+
+
+def sees_waits(situation: Situation) -> bool:
+    """Whether something better than logs says who waits: a recorder, a live look, or a stack that shows a wait."""
+    return bool(situation.view.recordings or situation.view.looks or situation.graph.meetings)
 
 
 def log_line(fact: LogFact) -> EvidenceLine:

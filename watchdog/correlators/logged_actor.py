@@ -9,7 +9,7 @@ from pardbg.watchdog.correlators import dead_rank
 from pardbg.watchdog.correlators.log_words import MAX_LINES, are_logs_alone, log_line
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.model.log_event import ActorDied
-from pardbg.watchdog.model.names import Confidence, Kind, Scope
+from pardbg.watchdog.model.names import Confidence, Kind
 from pardbg.watchdog.model.report import Finding, Subject
 
 MAX_TOLD = 4
@@ -28,9 +28,7 @@ def correlate(situation: Situation) -> Iterable[Finding]:
     yield Finding(
         kind=Kind.INSUFFICIENT_EVIDENCE,
         confidence=Confidence.SUGGESTED,
-        candidates=tuple(
-            Subject(scope=Scope.HOST, host=host, hosts=(host,), why="Ray says that an actor died there") for host in hosts
-        ),
+        candidates=tuple(Subject.of_host(host, "Ray says that an actor died there") for host in hosts),
         claim=f"Ray says that {names} died unexpectedly; how, and which rank it was, is not told",
         evidence=tuple(log_line(fact) for fact, _ in told[:MAX_LINES]),
         advice=(_READ_ITS_LOG,),

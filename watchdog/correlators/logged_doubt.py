@@ -5,24 +5,23 @@ Nobody is accused: whoever raised one may have gone first, and so may a rank who
 
 from collections.abc import Iterable
 
-from pardbg.watchdog.correlators.log_words import MAX_LINES
+from pardbg.watchdog.correlators.log_words import MAX_LINES, sees_waits
+from pardbg.watchdog.correlators.logged_failure import error_words
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import name_ranks
-from pardbg.watchdog.graph.log_facts import Failure, doubtful_failures
-from pardbg.watchdog.model.log_event import WAITS
+from pardbg.watchdog.graph.log_facts import Failure
 from pardbg.watchdog.model.names import CollectorName, Confidence, Kind
 from pardbg.watchdog.model.report import Finding
 from pardbg.watchdog.store.seen_ranks import doubted
 
-MAX_TOLD, LONGEST_WORDS = 4, 160
+MAX_TOLD = 4
 
 
 def correlate(situation: Situation) -> Iterable[Finding]:
     """At most one finding, where no log tells of an error that is clearly a rank's own; of waits `logged_wait` speaks."""
-    view, logs = situation.view, situation.logs
-    sees_more = view.recordings or view.looks or situation.graph.meetings or situation.own_failures
-    failures = [failure for failure in doubtful_failures(view, logs).values() if failure.rank in situation.standings]
-    if failures and not sees_more and not any(isinstance(fact.event, WAITS) for fact in logs.facts):
+    failures = [failure for failure in situation.doubtful_failures.values() if failure.rank in situation.standings]
+    is_explained = sees_waits(situation) or situation.own_failures or situation.logs.tells_of_waits
+    if failures and not is_explained:
         yield _describe(situation, failures)
 
 
@@ -32,8 +31,8 @@ def _describe(situation: Situation, failures: list[Failure]) -> Finding:
     silent = [rank for rank in situation.standings if rank not in ranks and rank not in bereaved]
     candidates = doubted(situation.view, silent)
     may_be = f"; that may be {name_ranks(list(candidates))}" if candidates else ""
-    candidates |= {failure.rank: f"its log holds: {failure.text[:LONGEST_WORDS]}" for failure in failures}
-    told = "; ".join(f"rank {failure.rank} failed with {failure.text[:LONGEST_WORDS]}" for failure in failures[:MAX_TOLD])
+    candidates |= {failure.rank: f"its log holds: {error_words(failure.text)}" for failure in failures}
+    told = "; ".join(f"rank {failure.rank} failed with {error_words(failure.text)}" for failure in failures[:MAX_TOLD])
     return Finding(
         kind=Kind.INSUFFICIENT_EVIDENCE,
         confidence=Confidence.SUGGESTED,

@@ -15,8 +15,8 @@ from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.graph.log_facts import LogFact
 from pardbg.watchdog.model.host_names import fold_hosts_briefly
 from pardbg.watchdog.model.kernel import OomKill
-from pardbg.watchdog.model.log_event import WAITS, KilledForMemory, LauncherFailure, TrainingDone
-from pardbg.watchdog.model.names import Cause, Confidence, Kind, Scope
+from pardbg.watchdog.model.log_event import KilledForMemory, LauncherFailure, TrainingDone
+from pardbg.watchdog.model.names import Cause, Confidence, Kind
 from pardbg.watchdog.model.report import Finding, Subject
 from pardbg.watchdog.store.kernel_events import RANK_NAMES
 
@@ -34,7 +34,10 @@ _End = tuple[LogFact, LauncherFailure]
 
 
 def correlate(situation: Situation) -> Iterable[Finding]:
-    """At most one finding, where no log tells of an error that is clearly a rank's own."""
+    """At most one finding, where no log tells of an error that is clearly a rank's own.
+
+    Where ranks gave up a wait, somebody may have ended a job that hung.
+    """
     if not are_logs_alone(situation) or situation.own_failures or any(dead_rank.correlate(situation)):
         return
     reports = situation.logs.of_type(LauncherFailure)
@@ -42,13 +45,8 @@ def correlate(situation: Situation) -> Iterable[Finding]:
     memory = situation.logs.of_type(KilledForMemory)
     if memory and not situation.logs.of_type(TrainingDone):
         yield _for_memory(situation, memory, ends)
-    elif ends and all(event.rank is None for _, event in reports) and not _tells_of_waits(situation):
+    elif ends and all(event.rank is None for _, event in reports) and not situation.logs.tells_of_waits:
         yield _ended(situation, ends)
-
-
-def _tells_of_waits(situation: Situation) -> bool:
-    """Whether ranks gave up a wait: then somebody may have ended a job that hung."""
-    return any(isinstance(fact.event, WAITS) for fact in situation.logs.facts)
 
 
 def _for_memory(situation: Situation, memory: list[tuple[LogFact, KilledForMemory]], ends: list[_End]) -> Finding:
@@ -57,7 +55,7 @@ def _for_memory(situation: Situation, memory: list[tuple[LogFact, KilledForMemor
     is_of_rank = bool(killed) or any(event.is_of_task for _, event in memory)
     doubt = "which rank's it was is" if is_of_rank else "whose it was, and whether the job ended of it, is"
     teller = memory[0][1].teller
-    subjects = tuple(_host(host, f"{teller} says that a process was killed for memory there") for host in hosts)
+    subjects = tuple(Subject.of_host(host, f"{teller} says that a process was killed for memory there") for host in hosts)
     is_clear = is_of_rank and len(hosts) == 1
     where = f" on {fold_hosts_briefly(hosts)}" if hosts else ""
     return Finding(
@@ -98,7 +96,7 @@ def _describe(situation: Situation, fact: LogFact, end: LauncherFailure) -> Find
     rank, kill = _rank_of(situation, end), _kill_of(situation, end) if is_killed else None
     why = _words(end)
     host = end.host or (kill[0] if kill else None)
-    named = situation.subject(rank, why) if rank is not None else _host(host, why) if host else None
+    named = situation.subject(rank, why) if rank is not None else Subject.of_host(host, why) if host else None
     memory = f"; the kernel log{f' of {kill[0]}' if kill[0] else ''} says that it was for memory" if kill else ""
     whose = "" if rank is not None else "; which global rank that is, is not told"
     if rank is None and end.local_rank is not None:
@@ -141,7 +139,3 @@ def _kill_of(situation: Situation, end: LauncherFailure) -> tuple[str | None, Oo
         if kill.pid == end.pid and kill.name.startswith(RANK_NAMES)
     ]
     return kills[0] if end.pid is not None and len(kills) == 1 else None
-
-
-def _host(host: str, why: str) -> Subject:
-    return Subject(scope=Scope.HOST, host=host, hosts=(host,), why=why)

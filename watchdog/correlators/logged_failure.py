@@ -13,7 +13,7 @@ from pardbg.watchdog.correlators.log_words import MAX_LINES, log_line
 from pardbg.watchdog.correlators.reported import reported_only
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import count_ranks, name_ranks
-from pardbg.watchdog.graph.log_facts import Failure, doubtful_failures, first_of
+from pardbg.watchdog.graph.log_facts import Failure, first_of
 from pardbg.watchdog.graph.standing import Stance
 from pardbg.watchdog.model.log_event import SECONDARY, LauncherFailure
 from pardbg.watchdog.model.names import Cause, CollectorName, Confidence, Kind
@@ -52,7 +52,7 @@ def _doubtful_before(situation: Situation, first: list[Failure]) -> list[Failure
     """Exceptions that came clearly before the first error of a rank's own, and may have been the first of all."""
     if not first or any(failure.at_ns is None for failure in first):
         return []
-    dated = [failure for failure in doubtful_failures(situation.view, situation.logs).values() if failure.at_ns is not None]
+    dated = [failure for failure in situation.doubtful_failures.values() if failure.at_ns is not None]
     return [failure for failure in dated if first_of(situation.view, [failure, *first]) == [failure]]
 
 
@@ -77,10 +77,10 @@ def _describe(situation: Situation, first: list[Failure], bereaved: tuple[int, .
     alike = _are_all_alike(situation, first)
     is_clear = first[0].is_uncaught or (bool(bereaved) and not first[0].is_passed)
     is_certain = alike or (len(first) == 1 and is_clear)
-    subjects = tuple(situation.subject(failure.rank, f"its log holds: {_words(failure)}") for failure in first)
+    subjects = tuple(situation.subject(failure.rank, f"its log holds: {error_words(failure.text)}") for failure in first)
     ranks = [failure.rank for failure in first]
-    told = "; ".join(f"rank {failure.rank} failed with {_words(failure)}" for failure in first[:MAX_TOLD])
-    told = f"all {len(first)} ranks failed with the same error: {_words(first[0])}" if alike else told
+    told = "; ".join(f"rank {failure.rank} failed with {error_words(failure.text)}" for failure in first[:MAX_TOLD])
+    told = f"all {len(first)} ranks failed with the same error: {error_words(first[0].text)}" if alike else told
     were = "was" if len(bereaved) == 1 else "were"
     lost = f"; {count_ranks(bereaved)} waited for it, lost it as a peer or {were} ended after it"
     followed = lost if is_certain and bereaved else ""
@@ -103,7 +103,11 @@ def _describe(situation: Situation, first: list[Failure], bereaved: tuple[int, .
 def _are_all_alike(situation: Situation, first: list[Failure]) -> bool:
     """Whether all ranks of the job raised one and the same exception: what they all share is at fault, and none went first."""
     is_whole = len(first) > 1 and len(first) == situation.view.world_size
-    return is_whole and len({_words(failure) for failure in first}) == 1 and not any(failure.is_passed for failure in first)
+    return (
+        is_whole
+        and len({error_words(failure.text) for failure in first}) == 1
+        and not any(failure.is_passed for failure in first)
+    )
 
 
 def _doubt(ranks: list[int], bereaved: tuple[int, ...]) -> str:
@@ -120,13 +124,9 @@ def _advice(first: list[Failure], *, alike: bool) -> str:
     return "Read this rank's own log from its first error on; the errors of the other ranks are consequences."
 
 
-def _words(failure: Failure) -> str:
-    return shorten(without_places(failure.text), LONGEST_WORDS)
-
-
-def without_places(text: str) -> str:
-    """An error without time, place and group, which the line of evidence has."""
-    return _BRACKETS.sub("", text)
+def error_words(text: str) -> str:
+    """An error without time, place and group, which the line of evidence has, and not longer than a claim can bear."""
+    return shorten(_BRACKETS.sub("", text), LONGEST_WORDS)
 
 
 def _together(ranks: list[int]) -> str:

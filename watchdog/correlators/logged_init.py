@@ -12,7 +12,7 @@ from pardbg.watchdog.graph.log_facts import SET_UP_BEGAN, SET_UP_DONE, LogFact
 from pardbg.watchdog.graph.log_network import find_network_fault
 from pardbg.watchdog.model.host_names import fold_hosts_briefly
 from pardbg.watchdog.model.log_event import NcclWarning, Trouble
-from pardbg.watchdog.model.names import Cause, Confidence, Kind, Scope
+from pardbg.watchdog.model.names import Cause, Confidence, Kind
 from pardbg.watchdog.model.report import Finding, Subject
 
 _ASK_FABRIC = "Look whether the node's fabric manager was restarted, or fits the driver; NCCL_NVLS_ENABLE=0 goes without it."
@@ -47,7 +47,7 @@ def _no_memory_to_share(situation: Situation) -> Finding | None:
         kind=Kind.INIT_STUCK,
         cause=Cause.SHM,
         confidence=Confidence.SUPPORTED,
-        culprits=tuple(situation.subject(rank, why) for rank in ranks) or tuple(_host(host, why) for host in hosts),
+        culprits=tuple(situation.subject(rank, why) for rank in ranks) or tuple(Subject.of_host(host, why) for host in hosts),
         victims=tuple(rank for rank in situation.standings if rank not in ranks) if ranks else (),
         claim=f"the shared memory of {where} is full (/dev/shm): NCCL cannot set up its channels",
         evidence=tuple(map(log_line, facts[:MAX_LINES])),
@@ -79,7 +79,7 @@ def _no_multicast(situation: Situation) -> Finding | None:
     others = {fact.host for fact in situation.logs.facts if fact.host} - set(hosts)
     if not facts:
         return None
-    ill = [_host(host, "cannot set up multicast over NVLink") for host in hosts] if others else []
+    ill = [Subject.of_host(host, "cannot set up multicast over NVLink") for host in hosts] if others else []
     return Finding(
         kind=Kind.INIT_STUCK,
         confidence=Confidence.SUPPORTED if ill else Confidence.SUGGESTED,
@@ -123,7 +123,3 @@ def _never_completed(situation: Situation) -> Finding | None:
 
 def _warnings(situation: Situation, trouble: Trouble) -> list[LogFact]:
     return [fact for fact, event in situation.logs.of_type(NcclWarning) if event.trouble is trouble]
-
-
-def _host(host: str, why: str) -> Subject:
-    return Subject(scope=Scope.HOST, host=host, hosts=(host,), why=why)

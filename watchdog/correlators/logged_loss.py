@@ -5,13 +5,13 @@ Nobody is accused. Whoever says nothing may have gone first, and so may a rank w
 
 from collections.abc import Iterable
 
-from pardbg.watchdog.correlators.log_words import MAX_LINES, log_line
+from pardbg.watchdog.correlators.log_words import MAX_LINES, log_line, sees_waits
 from pardbg.watchdog.correlators.reported import reported_only
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import count_ranks, name_ranks
-from pardbg.watchdog.graph.log_facts import LogFact, doubtful_failures
+from pardbg.watchdog.graph.log_facts import LogFact
 from pardbg.watchdog.graph.standing import Stance
-from pardbg.watchdog.model.log_event import WAITS, LostSign, PeerLost, TrainingDone
+from pardbg.watchdog.model.log_event import LostSign, PeerLost, TrainingDone
 from pardbg.watchdog.model.names import CollectorName, Confidence, Kind
 from pardbg.watchdog.model.report import EvidenceLine, Finding
 from pardbg.watchdog.store.seen_ranks import doubted
@@ -23,7 +23,7 @@ _OUT_OF_SIGHT = frozenset({Stance.UNSEEN, Stance.ENDED})
 def correlate(situation: Situation) -> Iterable[Finding]:
     """One finding where nothing better is known; of ranks that waited in vain `logged_wait` speaks."""
     view = situation.view
-    if view.recordings or view.looks or situation.graph.meetings or _is_explained(situation):
+    if sees_waits(situation) or _is_explained(situation):
         return
     facts = [fact for fact, event in situation.logs.of_type(PeerLost) if event.sign is not LostSign.TERMINATED]
     raised = {rank: loss for rank, loss in view.losses.items() if rank in situation.standings}
@@ -36,8 +36,8 @@ def _is_explained(situation: Situation) -> bool:
     """Whether the job has trained to its end, so that connections close, or a log or a launcher tells more."""
     view, logs = situation.view, situation.logs
     has_returned = bool(view.processes) and all(process.exit_code == 0 for process in view.processes.values())
-    tells_more = any(isinstance(fact.event, (*WAITS, TrainingDone)) for fact in logs.facts)
-    has_failed = bool(situation.own_failures or doubtful_failures(situation.view, situation.logs))
+    tells_more = logs.tells_of_waits or bool(logs.of_type(TrainingDone))
+    has_failed = bool(situation.own_failures or situation.doubtful_failures)
     return has_returned or tells_more or has_failed or bool(reported_only(situation))
 
 

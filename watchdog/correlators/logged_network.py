@@ -76,7 +76,7 @@ def _subjects(fault: NetworkFault) -> tuple[Subject, ...]:
     if fault.link:
         return (Subject(scope=Scope.LINK, hosts=fault.link, why="its two ends cannot reach each other"),)
     return tuple(
-        Subject(scope=Scope.HOST, host=host, hosts=(host,), why=f"NCCL reports {count} port error{'s' * (count > 1)} there")
+        Subject.of_host(host, f"NCCL reports {count} port error{'s' * (count > 1)} there")
         for host, count in zip(fault.hosts, fault.counts, strict=True)
     )
 

@@ -7,7 +7,7 @@ is told, and they may be the one only where it is known that they are all.
 from pardbg.watchdog.correlators.log_words import MAX_LINES, log_line, name_log_group
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.correlators.wording import count_ranks, name_ranks, wait_verb
-from pardbg.watchdog.graph.log_facts import LogFact, doubtful_failures
+from pardbg.watchdog.graph.log_facts import LogFact
 from pardbg.watchdog.graph.log_places import LogPlace, overtaken, places_of, waiting_ranks
 from pardbg.watchdog.model.log_event import BarrierFailed, CollectiveTimeout, GroupStatus, TrainingDone, WatchdogStuck
 from pardbg.watchdog.model.names import Confidence, Kind
@@ -54,7 +54,7 @@ def _candidates(situation: Situation, waiting: frozenset[int], behind: dict[int,
         for fact, _ in situation.logs.of_type(TrainingDone)
         if fact.rank in candidates
     }
-    doubtful = doubtful_failures(situation.view, situation.logs)
+    doubtful = situation.doubtful_failures
     candidates |= {rank: f"its log holds: {doubtful[rank].text}" for rank in doubtful.keys() & candidates.keys()}
     candidates |= {rank: f"it has not finished {_operation(place)}, which others have" for rank, place in behind.items()}
     candidates |= dict.fromkeys(_fewest_pending(situation), "has the fewest operations to look after: it is behind")

@@ -8,17 +8,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pardbg.watchdog.correlators import dead_rank, logged_desync
-from pardbg.watchdog.correlators.log_words import MAX_LINES, log_line
-from pardbg.watchdog.correlators.logged_failure import without_places
+from pardbg.watchdog.correlators.log_words import MAX_LINES, log_line, sees_waits
+from pardbg.watchdog.correlators.logged_failure import LONGEST_WORDS, error_words
 from pardbg.watchdog.correlators.situation import Situation
-from pardbg.watchdog.graph.log_facts import GAVE_UP, doubtful_failures
+from pardbg.watchdog.graph.log_facts import GAVE_UP
 from pardbg.watchdog.model.evidence import LogTraceback
 from pardbg.watchdog.model.log_event import SECONDARY, LauncherFailure, OwnFailure
 from pardbg.watchdog.model.names import Cause, CollectorName, Confidence, Kind
 from pardbg.watchdog.model.report import EvidenceLine, Finding
 from pardbg.watchdog.model.text import shorten
 
-LONGEST_WORDS = 160
 MAX_TOLD = 3
 
 
@@ -35,9 +34,7 @@ class _Error:
 
 def correlate(situation: Situation) -> Iterable[Finding]:
     """At most one finding, where nothing better than logs was seen and no error is known to be a certain rank's."""
-    view = situation.view
-    sees_more = view.recordings or view.looks or situation.graph.meetings
-    if sees_more or situation.own_failures or doubtful_failures(situation.view, situation.logs):
+    if sees_waits(situation) or situation.own_failures or situation.doubtful_failures:
         return
     errors = [*_raised(situation), *_told(situation)]
     if errors and not any(dead_rank.correlate(situation)) and not any(logged_desync.correlate(situation)):
@@ -68,8 +65,12 @@ def _told(situation: Situation) -> Iterable[_Error]:
         if fact.rank is not None or not isinstance(event, OwnFailure) or event.is_survived:
             continue
         if not any(event.text[:LONGEST_WORDS] in text or text[:LONGEST_WORDS] in event.text for text in raised):
-            words = shorten(without_places(event.text), LONGEST_WORDS)
-            yield _Error(words, log_line(fact), is_end=event.is_fatal or bool(event.signal), is_crash=bool(event.signal))
+            yield _Error(
+                error_words(event.text),
+                log_line(fact),
+                is_end=event.is_fatal or bool(event.signal),
+                is_crash=bool(event.signal),
+            )
 
 
 def _describe(situation: Situation, errors: list[_Error]) -> Finding:

@@ -10,7 +10,7 @@ from pardbg.watchdog.correlators.log_words import log_line
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.model.host_names import fold_hosts_briefly
 from pardbg.watchdog.model.log_event import Way, WayChosen
-from pardbg.watchdog.model.names import Confidence, Kind, Scope
+from pardbg.watchdog.model.names import Confidence, Kind
 from pardbg.watchdog.model.report import Finding, Subject
 
 _WORSE = {Way.SOCKET: Way.INFINIBAND, Way.SHM: Way.P2P}
@@ -58,7 +58,7 @@ def _describe(situation: Situation, way: Way, odd: list[str], good: set[str]) ->
     is_clear = len(odd) + len(good) >= LEAST_HOSTS and len(good) >= CLEAR_RATIO * len(odd)
     chosen = odd if is_clear else sorted({*odd, *good})
     why = {host: f"NCCL {_WORDS[way]}" if host in odd else "does not do so" for host in chosen}
-    subjects = tuple(Subject(scope=Scope.HOST, host=host, hosts=(host,), why=why[host]) for host in chosen)
+    subjects = tuple(Subject.of_host(host, why[host]) for host in chosen)
     facts = [fact for fact, event in situation.logs.of_type(WayChosen) if event.way is way and fact.host in odd]
     return Finding(
         kind=Kind.CONFIG_MISMATCH,

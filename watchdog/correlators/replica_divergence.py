@@ -85,7 +85,7 @@ def _describe_alike(situation: Situation, replicas: Replicas, alike: Alike) -> F
         since_step=alike.since_step,
         claim=claim_alike(replicas, alike),
         evidence=tuple(alike_lines(situation, replicas, alike)),
-        advice=tuple(advise_alike(replicas, alike)),
+        advice=tuple(advise_alike(replicas)),
     )
 
 

@@ -93,9 +93,8 @@ def advise_parted(situation: Situation, replicas: Replicas, parting: Parting) ->
     yield "torch.use_deterministic_algorithms(True) tells an operation that computes otherwise each time, if it is one."
 
 
-def advise_alike(replicas: Replicas, alike: Alike) -> Iterator[str]:
+def advise_alike(replicas: Replicas) -> Iterator[str]:
     """In the order in which to try it."""
-    del alike
     yield (
         "Give each rank its own share: DistributedSampler(dataset, num_replicas, rank) with the rank of the process, or split"
         " an IterableDataset by rank and by worker."

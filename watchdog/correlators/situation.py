@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from functools import cached_property
 
 from pardbg.watchdog.graph.axes import PIPELINE, axis_of, coordinates
@@ -14,7 +13,7 @@ from pardbg.watchdog.graph.fronts import LOST, find_fronts
 from pardbg.watchdog.graph.gatherings import Gathering, find_gatherings
 from pardbg.watchdog.graph.groups import Group, Groups, find_groups
 from pardbg.watchdog.graph.keys import FROM_STACKS, UNKNOWN_PEER, MeetingKey
-from pardbg.watchdog.graph.log_facts import Failure, LogFacts, own_failures
+from pardbg.watchdog.graph.log_facts import Failure, LogFacts, doubtful_failures, own_failures
 from pardbg.watchdog.graph.log_groups import with_group_names
 from pardbg.watchdog.graph.log_waits import waits_of
 from pardbg.watchdog.graph.meetings import Meeting, Room
@@ -29,13 +28,13 @@ from pardbg.watchdog.model.device import DeviceJoin
 from pardbg.watchdog.model.evidence import StackFrame
 from pardbg.watchdog.model.garbage import without_garbage_collection
 from pardbg.watchdog.model.log_event import CollectiveTimeout, GroupName
+from pardbg.watchdog.model.moments import parse_rfc3339
 from pardbg.watchdog.model.names import Cause, Scope
 from pardbg.watchdog.model.operations import DEVICE_BACKENDS
 from pardbg.watchdog.model.reach import NO_WAY, Reach
 from pardbg.watchdog.model.recording import Operation, Recording
 from pardbg.watchdog.model.report import CollectiveRef, Device, GroupRef, Subject
 from pardbg.watchdog.model.routing import RoutingSeries
-from pardbg.watchdog.positions.position import Place
 from pardbg.watchdog.positions.rules import CauseRule, cause_rules
 from pardbg.watchdog.routing.merging import merge
 from pardbg.watchdog.routing.model_watch import RoutingWatch
@@ -111,6 +110,11 @@ class Situation:
         return own_failures(self.view, self.logs)
 
     @cached_property
+    def doubtful_failures(self) -> dict[int, Failure]:
+        """Exceptions that may be a rank's own, or what others did to it."""
+        return doubtful_failures(self.view, self.logs)
+
+    @cached_property
     def log_waits(self) -> dict[GroupName, dict[int, CollectiveTimeout]]:
         """The first wait that each rank gave up by its log, by group."""
         return waits_of(self.logs)
@@ -139,7 +143,7 @@ class Situation:
         return tuple(
             rank
             for rank, standing in self.standings.items()
-            if standing.fronts or self.graph.room.keys(rank) or _is_in_foreign_library(standing)
+            if standing.fronts or self.graph.room.keys(rank) or standing.is_foreign
         )
 
     @property
@@ -363,20 +367,14 @@ class Situation:
         if since_ns is None or sampled_at is None:
             return None
         try:
-            sampled = datetime.fromisoformat(sampled_at.replace("Z", "+00:00"))
+            sampled_s = parse_rfc3339(sampled_at).timestamp()
         except ValueError:
             return None
-        if sampled.tzinfo is None:
-            sampled = sampled.replace(tzinfo=timezone.utc)
-        return max(round(sampled.timestamp() - since_ns / NS_PER_S, 1), 0.0)
+        return max(round(sampled_s - since_ns / NS_PER_S, 1), 0.0)
 
     @cached_property
     def _coords(self) -> dict[int, dict[str, int]]:
         return coordinates(self.groups)
-
-
-def _is_in_foreign_library(standing: Standing) -> bool:
-    return standing.position is not None and standing.position.place is Place.FOREIGN
 
 
 def _known(rank: int) -> int | None:

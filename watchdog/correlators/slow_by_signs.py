@@ -43,7 +43,7 @@ def _subjects(situation: Situation, cause: Cause, ranks: list[int]) -> Iterator[
     for host, whole in situation.ranks_by_host.items() if cause is Cause.CPU_CONTENTION else ():
         if len(whole) > 1 and left.issuperset(whole):
             why = "its quota keeps all its ranks from running"
-            yield Subject(scope=Scope.HOST, ranks=whole, host=host, hosts=(host,), why=why)
+            yield Subject.of_host(host, why, whole)
             left.difference_update(whole)
     for rank in sorted(left):
         one = situation.subject(rank, f"its {situation.slow_signs[rank].words}")

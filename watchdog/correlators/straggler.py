@@ -110,7 +110,7 @@ def _subject(situation: Situation, found: _Straggling, position: Position | None
     why = f"it is late in {found.worst.count} rounds{reason}"
     one = situation.subject(found.ranks[0], why)
     if found.scope is Scope.HOST and one.host is not None:
-        return Subject(scope=Scope.HOST, ranks=found.ranks, host=one.host, hosts=(one.host,), why="all its ranks are late")
+        return Subject.of_host(one.host, "all its ranks are late", found.ranks)
     if found.scope is Scope.STAGE:
         stage = {PIPELINE: one.coords[PIPELINE]}
         return Subject(scope=Scope.STAGE, ranks=found.ranks, coords=stage, why="all its ranks are late")

@@ -12,6 +12,7 @@ from typing import TypeVar
 from pardbg.watchdog.model.evidence import Evidence
 from pardbg.watchdog.model.log_event import (
     SECONDARY,
+    WAITS,
     BarrierFailed,
     CollectiveTimeout,
     CommunicatorStep,
@@ -35,7 +36,7 @@ SET_UP_BEGAN, SET_UP_DONE = "Init START", "Init COMPLETE"
 GAVE_UP = (CollectiveTimeout, StoreTimeout, BarrierFailed, DispatchTimeout)
 """Waits for others that a rank gave up; its watchdog's status and heartbeat may as well follow an error of its own."""
 
-FIRST_SIGNAL_CODE = 128  # shells report a death by a signal from here on
+SHELL_SIGNAL_BASE = 128  # a shell reports death by signal N as 128 + N
 ONE_HOST_S, SEVERAL_HOSTS_S = 1.0, 5.0  # errors closer than this have no order
 
 _E = TypeVar("_E", bound=LogEvent)
@@ -100,6 +101,11 @@ class LogFacts:
         return frozenset(fact.rank for fact in self.facts if fact.rank is not None and isinstance(fact.event, SECONDARY))
 
     @cached_property
+    def tells_of_waits(self) -> bool:
+        """Whether any line says that somebody waited for others in vain."""
+        return any(isinstance(fact.event, WAITS) for fact in self.facts)
+
+    @cached_property
     def gave_up(self) -> frozenset[int]:
         """The ranks whose logs say that they waited for others in vain."""
         return frozenset(fact.rank for fact in self.facts if fact.rank is not None and isinstance(fact.event, GAVE_UP))
@@ -151,7 +157,7 @@ def is_in_doubt(view: EvidenceView, rank: int) -> bool:
     """Whether the exception in a rank's log may not be what ended it; one that was caught is where it left with a code then."""
     found, process = view.tracebacks.get(rank), view.processes.get(rank)
     code = process.exit_code if process is not None else None
-    left_by_itself = code is not None and 0 < code < FIRST_SIGNAL_CODE
+    left_by_itself = code is not None and 0 < code < SHELL_SIGNAL_BASE
     return found is not None and (found.is_doubtful or (found.is_caught and not left_by_itself))
 
 

@@ -49,6 +49,11 @@ class Standing:
         return len(self.positions) > 1 and self.positions[0].spot == self.positions[-1].spot
 
     @property
+    def is_foreign(self) -> bool:
+        """Whether its stack is inside of another communication library."""
+        return self.position is not None and self.position.place is Place.FOREIGN
+
+    @property
     def can_be_root(self) -> bool:
         """Whether others can wait for this rank while it waits for nobody."""
         return self.stance in {Stance.IDLE, Stance.HOST, Stance.ENDED}

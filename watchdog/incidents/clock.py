@@ -4,6 +4,8 @@ import threading
 import time
 from datetime import datetime, timezone
 
+from pardbg.watchdog.model.moments import parse_rfc3339
+
 
 class Clock:
     """A clock.
@@ -42,4 +44,4 @@ def from_rfc3339(moment: str) -> float:
     Raises:
         ValueError: if it is none.
     """
-    return datetime.fromisoformat(moment.replace("Z", "+00:00")).timestamp()
+    return parse_rfc3339(moment).timestamp()

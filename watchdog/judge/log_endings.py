@@ -6,7 +6,6 @@ Nobody says that it is over, but nobody waits, either. And where no log tells of
 from pardbg.watchdog.correlators.situation import Situation
 from pardbg.watchdog.model.evidence import Absence, JobDescription
 from pardbg.watchdog.model.log_event import (
-    WAITS,
     CancelledByScheduler,
     LauncherFailure,
     LogSeen,
@@ -39,7 +38,7 @@ def tells_of_an_end(situation: Situation, verdict: Finding) -> bool:
     view = situation.view
     is_of_logs = bool(verdict.evidence) and all(line.source is CollectorName.RANK_LOG for line in verdict.evidence)
     sees_more = view.recordings or view.looks or view.stacks or view.bereaved_ranks or situation.waiting_ranks
-    waits = any(isinstance(fact.event, (*WAITS, PeerLost)) for fact in situation.logs.facts)
+    waits = situation.logs.tells_of_waits or bool(situation.logs.of_type(PeerLost))
     return verdict.kind in _ENDS and is_of_logs and (_is_ended_by_launcher(situation, verdict) or not (sees_more or waits))
 
 

@@ -7,7 +7,6 @@ from pardbg.watchdog.correlators.fates import Fate, fate_of
 from pardbg.watchdog.correlators.situation import NS_PER_S, Situation
 from pardbg.watchdog.graph.motion import oldest_wait_s
 from pardbg.watchdog.model.base import Noun
-from pardbg.watchdog.model.log_event import WAITS
 from pardbg.watchdog.model.names import ILLNESSES, Cause, Kind
 from pardbg.watchdog.model.pauses import longest_gap_ns
 from pardbg.watchdog.model.report import Finding
@@ -43,8 +42,7 @@ def find_haste(situation: Situation, verdict: Finding) -> Haste | None:
     pause_s = longest_pause_s(situation)
     enough_s = START_WAIT_S if verdict.kind is Kind.INIT_STUCK else patience_s(pause_s)
     if waited_s is None:
-        has_given_up = any(isinstance(fact.event, WAITS) for fact in situation.logs.facts)
-        waited_s = None if has_given_up else _recorded_wait_s(situation, here or set(situation.waiting_ranks))
+        waited_s = None if situation.logs.tells_of_waits else _recorded_wait_s(situation, here or set(situation.waiting_ranks))
         pause_s, enough_s = None, RECORDED_WAIT_S
     if waited_s is None:
         return None

@@ -42,6 +42,11 @@ class Subject(Noun, frozen=True, kw_only=True):
     coords: dict[str, int] = {}
     why: str = ""
 
+    @classmethod
+    def of_host(cls, host: str, why: str, ranks: tuple[int, ...] = ()) -> "Subject":
+        """A whole host, with those of its ranks that matter here."""
+        return cls(scope=Scope.HOST, ranks=ranks, host=host, hosts=(host,), why=why)
+
 
 class GroupRef(Noun, frozen=True, kw_only=True):
     """A process group: its name, description, the parallel axis it serves where known, and its members (global ranks)."""

@@ -5,9 +5,9 @@ is of another clock, and says nothing.
 """
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timezone
 
 from pardbg.watchdog.model.evidence import Evidence, FlightRecording
+from pardbg.watchdog.model.moments import parse_rfc3339
 from pardbg.watchdog.model.recording import Recording
 
 _NS_PER_S = 1_000_000_000
@@ -32,11 +32,9 @@ def _latest_ns(text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        moment = parse_rfc3339(text)
     except ValueError:
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc)
     return int(moment.timestamp() * _NS_PER_S) + (0 if "." in text else _NS_PER_S)
 
 
