@@ -191,7 +191,9 @@ def test_job_that_ended_before_anybody_joined_is_a_run(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b'{"schema": "pardbg.rank/1", "pid": "x"}', b"\xff" * 100, b"[" * 100_000, b"x" * 2**20]
+    "content",
+    [b"", b"{", b'{"schema": "pardbg.rank/1", "pid": "x"}', b"\xff" * 100, b"[" * 100_000, b"x" * 2**20],
+    ids=["empty", "cut", "not_a_number", "binary", "deep", "large"],  # pytest tells children the id
 )
 def test_hostile_rank_file_is_no_rank(root: Path, content: bytes) -> None:
     left = Left(root)
